@@ -8,6 +8,7 @@ import { demo } from './features/demo/feature.js';
 import { fallbacks } from './features/fallbacks/feature.js';
 import { file } from './features/file/feature.js';
 import { idempotency } from './features/idempotency/feature.js';
+import { keysApi } from './features/keys-api/feature.js';
 import { mcp } from './features/mcp/feature.js';
 import { ollama } from './features/ollama/feature.js';
 import { openai } from './features/openai/feature.js';
@@ -30,6 +31,7 @@ export const features: readonly (PrimaryFeature & WorkerFeature & CommandFeature
   audit,
   webhooks,
   idempotency,
+  keysApi,
   retention,
   fallbacks,
   steering,

@@ -41,15 +41,6 @@ import {
   lastEventId,
   statusQuery,
 } from '../src/shared/api/jobs.js';
-import {
-  changeKeyRequest,
-  keyList,
-  keyView,
-  makeKeyRequest,
-  newKey,
-  removedKey,
-  rotateKeyRequest,
-} from '../src/shared/api/keys.js';
 import { modelList } from '../src/shared/api/models.js';
 import { statusBody, statusChange } from '../src/shared/api/status.js';
 import {
@@ -88,7 +79,6 @@ export type Operation = Pick<
   readonly alsoAs?: string;
 };
 
-const keyName = { path: z.object({ name: z.string().meta({ description: 'Name of the key.' }) }) };
 const jobId = { path: z.object({ job_id: z.string().meta({ description: 'Id of the job.' }) }) };
 const prefer = z.string().meta({
   description:
@@ -102,10 +92,6 @@ const once = {
 };
 const featureHeaders = Object.assign({}, ...features.map(({ requestHeaders }) => requestHeaders));
 const featureFields = requestFieldsOf(features);
-const newKeyFields = keyFieldsOf(features, 'body');
-const keyAnswerFields = keyFieldsOf(features, 'view');
-const keyAnswer = withFields(keyView, keyAnswerFields).meta({ id: 'Key' });
-const newKeyAnswer = withFields(newKey, keyAnswerFields).meta({ id: 'NewKey' });
 const preferring = {
   header: once.header.extend({ Prefer: prefer.optional(), ...featureHeaders }),
 };
@@ -164,9 +150,6 @@ const tagOf: Readonly<Record<RoutePath, string>> = {
   '/health': 'The service',
   '/health/history': 'The service',
   '/health/recheck': 'The service',
-  '/keys': 'The service',
-  '/keys/{name}': 'The service',
-  '/keys/{name}/rotate': 'The service',
   '/store/backup': 'The service',
   '/store/verify': 'The service',
   '/store/purge': 'The service',
@@ -446,57 +429,6 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
       'Text format 0.0.4, or OpenMetrics 1.0.0 for clients that accept it; with gzip for clients that accept gzip.',
     alsoAs: 'application/openmetrics-text',
   },
-  'GET /keys': {
-    id: 'listKeys',
-    summary: 'List the keys',
-    description:
-      'With the scope `admin` all keys, else the keys that you have made. The list never contains a key itself.',
-    security: keyNeeded,
-    ok: keyList.extend({ keys: z.array(keyAnswer) }).meta({ id: 'KeyList' }),
-    okText: 'The keys.',
-  },
-  'POST /keys': {
-    id: 'makeKey',
-    summary: 'Make a key',
-    description:
-      'Needs the scope `admin`, or a person signed on by the proxy with the option `own_keys`, whose keys may do at most what the person may do. The options are the same as in the keys file.',
-    requestBody: json(withFields(makeKeyRequest, newKeyFields).meta({ id: 'MakeKeyRequest' }), {
-      name: 'ada-laptop',
-      rate: '60/60',
-    }),
-    security: keyNeeded,
-    ok: newKeyAnswer,
-    okText: 'The key, which is not shown again, and its options.',
-  },
-  'PATCH /keys/{name}': {
-    id: 'changeKey',
-    summary: 'Change the options of a key',
-    description: 'Options that are not named stay; null removes one. Keys of the operator cannot be changed.',
-    requestParams: keyName,
-    requestBody: json(withFields(changeKeyRequest, newKeyFields).meta({ id: 'ChangeKeyRequest' }), { weight: 2 }),
-    security: keyNeeded,
-    ok: keyAnswer,
-    okText: 'The key with its options.',
-  },
-  'DELETE /keys/{name}': {
-    id: 'deleteKey',
-    summary: 'Delete a key',
-    description: 'The service refuses the key at once. The data of its client stay: see `POST /store/purge`.',
-    requestParams: keyName,
-    security: keyNeeded,
-    ok: removedKey,
-    okText: 'The key was deleted.',
-  },
-  'POST /keys/{name}/rotate': {
-    id: 'rotateKey',
-    summary: 'Replace the value of a key',
-    description: 'The key keeps its options and its client.',
-    requestParams: keyName,
-    requestBody: json(rotateKeyRequest, {}),
-    security: keyNeeded,
-    ok: newKeyAnswer,
-    okText: 'The new key, which is not shown again.',
-  },
   'POST /store/backup': {
     id: 'backUpStore',
     summary: 'Copy the file of the store',
@@ -590,7 +522,8 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
  */
 export function openApiDocument(version: string) {
   const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {};
-  const added = features.flatMap((feature) => feature.endpoints);
+  const keyFields = keyFieldsOf(features);
+  const added = features.flatMap((feature) => feature.endpointsWith?.(keyFields) ?? feature.endpoints);
   const withOperation = (endpoint: Endpoint): Described => ({
     ...{ endpoint, operation: operations[nameOf(endpoint)], section: tagOf[endpoint.route] },
     ...{ form: sharedEndpoints.includes(endpoint) ? sharedForm : nativeForm, others: otherResponses(endpoint) },

@@ -1,4 +1,3 @@
-import type { OperatorAct } from '../shared/acts.js';
 import { cliLimits } from '../shared/config/clis.js';
 import type { Config } from '../shared/config/config.js';
 import { applicableLines } from '../shared/config/keys-file.js';
@@ -15,8 +14,6 @@ import { Clients, clientBounds } from './access/clients.js';
 import { FileFaults } from './access/file-faults.js';
 import { KeyAttempts } from './access/key-attempts.js';
 import { watchKeysFile } from './access/keys-file.js';
-import { MadeKeys, ownActs } from './access/made-keys.js';
-import { madeKeysFile } from './access/made-keys-file.js';
 import { RateLimit } from './access/rate-limit.js';
 import { RecentUsage } from './access/recent-usage.js';
 import { batchLimits, batchParts } from './batches/batch-parts.js';
@@ -174,7 +171,8 @@ function coreOf(
 ): Parameters<FeatureHooks['createParts']>[1] {
   // the channel knows the calls of all features, but its type does not
   const workers = parts.workers as unknown as PrimaryCore['workers'];
-  return { ...parts, workers, conversations: parts.replica ?? parts.conversations };
+  const { names, replica, conversations } = parts;
+  return { ...parts, workers, reportsCosts: names.reportCosts, conversations: replica ?? conversations };
 }
 
 /** Sets the handlers of all signals. */
@@ -394,7 +392,7 @@ function createJobs(parts: EarlierParts, signals: PartSignals) {
 }
 
 function createWorkers(parts: EarlierParts, signals: PartSignals) {
-  const { config, host, names, addresses, clients, fileFaults, metrics, scrape, store } = parts;
+  const { config, host, names, addresses, clients, fileFaults, metrics, scrape } = parts;
   const { clock, log, defects } = host;
   const maxExchangeMs = config.queueTimeoutMs + config.executionMs + exchangeOverheadMs;
   const { calls, workerCalls } = parts;
@@ -415,17 +413,12 @@ function createWorkers(parts: EarlierParts, signals: PartSignals) {
     for (const { pool } of parts.accounts.all) pool.forgetTenants();
     return workers.callAll((peer) => peer.call('keys', clients.workerKeys));
   };
-  const { keyOptions } = config;
-  const keysParts = { clients, keyOptions, onChange: sendKeys, fileFaults, log, reportsCosts: names.reportCosts };
-  const keysFile = watchKeysFile(config.keysFile, keysParts, clock);
-  const ownKeys =
-    config.madeKeysFile === null ? null : madeKeysFile(config.madeKeysFile, config.madeKeys !== null, keyOptions);
-  const beforeAct = (act: OperatorAct) => parts.features.beforeAct(act);
-  const madeKeys = new MadeKeys({
-    ...{ store: store.madeKeys ?? ownKeys, clients, keyOptions, onChange: sendKeys, beforeAct, fileFaults, clock, log },
-    ...{ reportsCosts: names.reportCosts, ownActsLimit: new RateLimit((client) => [{ client, rate: ownActs }], clock) },
-  });
-  return { workers, keysFile, madeKeys };
+  const keysParts = {
+    ...{ clients, keyOptions: config.keyOptions, fileFaults, log, reportsCosts: names.reportCosts },
+    onChange: sendKeys,
+    findWarnings: () => parts.features.findKeyWarnings(),
+  };
+  return { workers, sendKeys, keysFile: watchKeysFile(config.keysFile, keysParts, clock) };
 }
 
 function createSupervisor(parts: EarlierParts & Jobs & WorkerParts, signals: PartSignals): Supervisor {

@@ -1,7 +1,6 @@
 import { oneAtATime } from '../shared/async.js';
 import { delay } from '../shared/clock.js';
 import { ignoreFailure } from '../shared/errors.js';
-import { nameWarnings } from './access/keys-file.js';
 import { UserConnections } from './access/user-connections.js';
 import { endJobsWithoutAccess } from './api/ended-access.js';
 import { apiHandlers, workerSettings } from './api/handlers.js';
@@ -18,7 +17,7 @@ import { urlOf } from './workers/addresses.js';
 
 const expiryCheckMs = 10_000;
 const backgroundCheckMs = 1000;
-/** How often the keys that other hosts have made are read. */
+/** How often the keys of features are read again, which other hosts may have changed. */
 const keysCheckMs = 1000;
 /** Pause between scrapes: /metrics needs no API key by default, and a scrape costs milliseconds in every process. */
 const betweenScrapesMs = 100;
@@ -40,8 +39,8 @@ export class Service {
    * `start`.
    */
   async restore(): Promise<void> {
-    const { conversations, sizes, usageJournal, store } = this.#parts;
-    await Promise.all([sizes.load(), this.#firstStart.load()]);
+    const { conversations, sizes, usageJournal, store, features } = this.#parts;
+    await Promise.all([sizes.load(), this.#firstStart.load(), features.refreshKeys()]);
     conversations.isRestored = false;
     if (store.kind !== 'memory') usageJournal.start();
     await store.restore(() => this.#takeOver());
@@ -49,15 +48,15 @@ export class Service {
 
   /** Restores the state. May be called again after a failure. */
   async #takeOver(): Promise<void> {
-    const { host, journaledConversations, usageJournal, recentUsage, background, store, madeKeys } = this.#parts;
+    const { host, journaledConversations, usageJournal, recentUsage, background, store, features } = this.#parts;
     const conversations = await journaledConversations.restore();
     this.#parts.conversations.isRestored = true;
     if (store.kind !== 'memory') await usageJournal.restore();
     // a shared store may be reachable only later, and the next refresh repeats this, and records a defect
     await recentUsage.refresh(usageJournal).catch(() => {});
-    await madeKeys.refresh();
+    await features.refreshKeys();
     const jobs = await background.restore();
-    await this.#parts.features.restored();
+    await features.restored();
     if (store.kind !== 'memory') host.log.info('store_opened', { store: store.kind, conversations, jobs });
   }
 
@@ -70,8 +69,8 @@ export class Service {
     const { host, hosts, agent, accounts, workers, supervisor, room, keysFile, accountsFile, textReaders } =
       this.#parts;
     logStart(this.#parts);
-    const { clients } = this.#parts;
-    for (const warning of [...ownerWarnings(accounts.named, clients.keyClients), ...nameWarnings(clients)])
+    const { clients, features } = this.#parts;
+    for (const warning of [...ownerWarnings(accounts.named, clients.keyClients), ...features.findKeyWarnings()])
       host.log.warn('config_warning', { warning });
     workers.start(workerProgram, handlersOf({ ...this.#parts, firstStart: this.#firstStart }));
     host.systemd.start({ phase: () => supervisor.phase, slots: room, workers });
@@ -82,7 +81,7 @@ export class Service {
     keysFile?.start();
     accountsFile?.start();
     host.heap.touch();
-    this.#parts.features.start();
+    features.start();
     this.#parts.batches.start();
     this.#startTimers();
   }
@@ -94,8 +93,8 @@ export class Service {
     clock.every(expiryCheckMs, () => {
       for (const each of [conversations, responses, storedJobs, files, features]) each.expire();
     });
-    const { store, recentUsage, usageJournal, madeKeys } = this.#parts;
-    clock.every(keysCheckMs, () => void madeKeys.refresh());
+    const { store, recentUsage, usageJournal } = this.#parts;
+    clock.every(keysCheckMs, () => void features.refreshKeys());
     const refresh = () => void recentUsage.refresh(usageJournal).catch(ignoreFailure); // the store logs its failures
     if (store.usage.report !== null) clock.every(usageRefreshMs, refresh);
     clock.every(backgroundCheckMs, () => {

@@ -64,12 +64,6 @@ export function addressClient(address: string): string {
   return encodeClient({ kind: 'address', name: address });
 }
 
-/** Returns the client for a key that is made over HTTP. `person`: client of the person who makes it; null for others. */
-export function madeKeyClient(person: string | null, { name, id }: MadeKeyName): string {
-  if (person === null) return encodeClient({ kind: 'made', name, id });
-  return encodeClient({ kind: 'sso', name: readClientId(person).name, key: { name, id } });
-}
-
 /** Returns the client for a sub-client of a key. */
 export function subClient(key: string, user: string): string {
   const { kind, name } = readClientId(key);

@@ -21,7 +21,6 @@ import { docsPages, getOpenApi } from './api/docs.js';
 import { findDoor, getDoorModel, getDoorModels, hasForm, noSuchDoor, speakAsClient } from './api/doors.js';
 import { deleteFile, getFile, getFileContent, getFiles, postFile } from './api/files.js';
 import { deleteJob, getJob, getJobEvents, getJobs } from './api/jobs.js';
-import { deleteKey, getKeys, patchKey, postKey, postRotate } from './api/keys.js';
 import { getMetrics } from './api/metrics.js';
 import {
   getHealth,
@@ -185,18 +184,8 @@ function addReadingRoutes(
   addRoute(app, '/status/stream', { get: [mayCall, getStatusStream(viewers, authority)] });
 }
 
-function addOperatorRoutes(app: Express, { primary, authority, bodies, features }: AppParts): void {
+function addOperatorRoutes(app: Express, { primary, authority, bodies }: AppParts): void {
   const mayOperate = authenticateOperator(authority, 'admin');
-  const mayManageKeys = authenticateOperator(authority, null);
-  addRoute(app, '/keys', {
-    get: [mayManageKeys, getKeys(primary)],
-    post: [mayManageKeys, postKey(primary, bodies, features.keyFields)],
-  });
-  addRoute(app, '/keys/{name}', {
-    patch: [mayManageKeys, patchKey(primary, bodies, features.keyFields)],
-    delete: [mayManageKeys, deleteKey(primary)],
-  });
-  addRoute(app, '/keys/{name}/rotate', { post: [mayManageKeys, postRotate(primary, bodies)] });
   addRoute(app, '/setup', { get: [authenticate(authority, 'admin'), getSetup(primary)] });
   addRoute(app, '/health/recheck', { post: [mayOperate, postRecheck(primary)] });
   addRoute(app, '/store/backup', { post: [mayOperate, postBackup(primary, bodies)] });

@@ -195,7 +195,8 @@ async function serve(context: WorkerContext, inputs: JobInputs, settings: Worker
   const callsOfFeatures = primary as unknown as WorkerCore['primary'];
   const jobs = { ...inputs, bodies, spill, clock: systemClock };
   const onFault = faultLogger(context);
-  const core = { primary: callsOfFeatures, authority, guards, closing, jobs, onFault, clock: systemClock };
+  const keyFields = keyFieldsOf(features).body;
+  const core = { primary: callsOfFeatures, authority, guards, closing, jobs, keyFields, onFault, clock: systemClock };
   const hooks = await loadFeatures(core);
   context.features = hooks;
   const state = { isClosing, closing, heap, features: hooks, tracer: hooks.tracer };
@@ -219,7 +220,7 @@ async function serve(context: WorkerContext, inputs: JobInputs, settings: Worker
 async function loadFeatures(core: Parameters<typeof createRequestHooks>[1]): Promise<RequestHooks> {
   const modules = await Promise.all(features.map((feature) => feature.loadWorker()));
   const fields = { ...refusedFieldsOf(features), ...requestFieldsOf(features) };
-  return createRequestHooks(modules, core, fields, keyFieldsOf(features, 'body'));
+  return createRequestHooks(modules, core, fields);
 }
 
 async function sendFigures(primary: Primary, metrics: HttpMetrics): Promise<void> {

@@ -378,8 +378,9 @@ describe('Side effects', () => {
   it('are built where the program is put together, and passed to everything else', () => {
     const isSetupReport = isOneOf('src/primary/api/setup-report'); // composes parts to inspect them
     const isParts = isOneOf('src/primary/compose', 'src/primary/service', 'src/primary/cli/model-cli');
+    const isFeature = ({ name }: Source) => /^src\/features\/[^/]+\/primary$/.test(name);
     const isThread = isOneOf('src/shared/process/chase-thread'); // no clock can be passed to a thread
-    const isComposition = either(isMain, isCommandMain, isParts, isSetupReport, isThread);
+    const isComposition = either(isMain, isCommandMain, isParts, isFeature, isSetupReport, isThread);
     const isDefinition = isOneOf('src/shared/clock', 'src/shared/log/logger');
     const parts = [
       ...['StandbyKeeper', 'CliProgram', 'ConversationStore', 'Workers', 'HttpMetrics', 'HttpServer', 'JobRunner'],
@@ -574,6 +575,7 @@ describe('Every file that decides something', () => {
     'src/features/audit/worker': 'test/service/system/made-keys.test.ts',
     'src/features/steering/': 'test/service/system/steering.test.ts',
     'src/features/search/': 'test/service/system/web-search.test.ts',
+    'src/features/keys-api/': 'test/service/system/made-keys.test.ts',
     'src/features/webhooks/feature': 'test/service/faults/webhooks.test.ts',
     'src/console/': 'test/programs/console/shell.test.ts',
     'src/features/demo/program/': 'test/unit/features/demo/program/program.test.ts',

@@ -131,6 +131,13 @@ const words: Readonly<Record<string, { readonly pattern: RegExp; readonly named:
       },
     },
     file: { pattern: /adapter.?file|adapters\/file|\bkit\b|createAdapter\(\)|\bcjs/i, named: {} },
+    'keys-api': {
+      pattern: /made.?keys|own_keys|key over HTTP|key_(?:made|changed|removed|rotated)|'\/keys\b/i,
+      named: {
+        'src/shared/acts.ts': 'the core lists the acts',
+        'src/shared/api/health.ts': 'texts of the published description of the API, which do not change',
+      },
+    },
     webhooks: { pattern: /webhook|callback.?url|deliver(?:y|ies)/i, named: {} },
   };
 
@@ -197,7 +204,7 @@ describe('A feature', () => {
     const names = features.flatMap((feature) => [
       ...Object.keys(feature.variables),
       ...Object.keys(feature.calls),
-      ...feature.endpoints.map(({ route }) => route),
+      ...new Set<string>(feature.endpoints.map(({ route }) => route)),
       ...Object.keys(feature.logEvents),
       ...Object.keys(feature.keyOptions),
     ]);

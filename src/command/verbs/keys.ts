@@ -294,7 +294,7 @@ function keyJson(key: KeyOptions & { readonly name: string }) {
     ...view,
     rate: key.rate && { requests: key.rate.maxRequests, seconds: key.rate.windowMs / 1000 },
     ...amountsJson(key),
-    own_keys: key.maxOwnKeys,
+    own_keys: Number(key.featureOptions.own_keys ?? 0) || null,
     previous_expires: key.previous && dayText(key.previous.expiresAt),
   };
 }

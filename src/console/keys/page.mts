@@ -1,6 +1,5 @@
 import { html } from 'htm/preact';
 import { useRef, useState } from 'preact/hooks';
-import type { KeyView, NewKey } from '../../shared/api/keys.js';
 import { useAction, useLoad, useParts } from '../base/context.mjs';
 import type { PageProps } from '../base/router.mjs';
 import { isAdministrator, useCaller } from '../ui/caller.mjs';
@@ -8,24 +7,25 @@ import { CodeBlock, Dialog, Field } from '../ui/controls.mjs';
 import { EmptyState, ErrorNotice, StatusDot } from '../ui/notices.mjs';
 import { type Column, Table } from '../ui/tables.mjs';
 import { optionsIn, RightsFields } from './rights.mjs';
+import type { FreshKey, ShownKey } from './shown-key.mjs';
 
 interface Keys {
-  readonly keys: readonly KeyView[];
+  readonly keys: readonly ShownKey[];
 }
 
 /** Change of a key for which the page opens a dialog. */
 interface Question {
   readonly act: 'change' | 'replace' | 'delete';
-  readonly listed: KeyView;
+  readonly listed: ShownKey;
 }
 
 /** Shows the keys that the user may manage, and makes, replaces and deletes keys. */
 export function KeysPage(_: PageProps) {
   const [loaded, reload] = useLoad<Keys>('/keys');
-  const [made, setMade] = useState<NewKey | null>(null);
+  const [made, setMade] = useState<FreshKey | null>(null);
   const [question, setQuestion] = useState<Question | null>(null);
   const isAdmin = isAdministrator(useCaller());
-  const finish = (key: NewKey | null) => {
+  const finish = (key: FreshKey | null) => {
     if (key !== null || question?.listed.name === made?.name) setMade(key);
     setQuestion(null);
     reload();
@@ -41,7 +41,7 @@ export function KeysPage(_: PageProps) {
 }
 
 /** Shows a new key, once. */
-function MadeKeyNotice({ made, onClose }: { readonly made: NewKey; readonly onClose: () => void }) {
+function MadeKeyNotice({ made, onClose }: { readonly made: FreshKey; readonly onClose: () => void }) {
   return html`<section class="notice warn" aria-labelledby="made-key">
     <h2 id="made-key">The key ${made.name}</h2>
     <p>Copy it now. The service cannot show it again.</p>
@@ -53,7 +53,7 @@ function MadeKeyNotice({ made, onClose }: { readonly made: NewKey; readonly onCl
 interface KeyFormProps {
   /** Whether the user may set rights and limits. The key of a person may do what the person may do. */
   readonly isAdmin: boolean;
-  readonly onMade: (key: NewKey) => void;
+  readonly onMade: (key: FreshKey) => void;
 }
 
 function KeyForm({ isAdmin, onMade }: KeyFormProps) {
@@ -64,7 +64,7 @@ function KeyForm({ isAdmin, onMade }: KeyFormProps) {
     event.preventDefault();
     const entered = new FormData(form.current as HTMLFormElement);
     const name = String(entered.get('name')).trim();
-    run(api.json<NewKey>('/keys', { method: 'POST', body: { name, ...optionsIn(entered) } }), (key) => {
+    run(api.json<FreshKey>('/keys', { method: 'POST', body: { name, ...optionsIn(entered) } }), (key) => {
       form.current?.reset();
       onMade(key);
     });
@@ -90,7 +90,7 @@ interface KeyTableProps extends Keys {
 function KeyTable({ keys, isAdmin, onAsk }: KeyTableProps) {
   const now = useParts().clock.now();
   if (keys.length === 0) return html`<${EmptyState} title="No keys"><p>Programs use the service with a key.</p><//>`;
-  const columns: Column<KeyView>[] = [
+  const columns: Column<ShownKey>[] = [
     { title: 'Name', cell: ({ name }) => name },
     { title: 'Made by', cell: ({ source, owner }) => (source === 'operator' ? 'the operator' : owner) },
     { title: 'Scopes', cell: ({ scopes }) => scopes.join(', ') },
@@ -107,14 +107,14 @@ function KeyTable({ keys, isAdmin, onAsk }: KeyTableProps) {
       cell: (listed) => listed.source === 'http' && html`<div class="row">${buttonsOf(listed)}</div>`,
     },
   ];
-  const buttonsOf = (listed: KeyView) =>
+  const buttonsOf = (listed: ShownKey) =>
     acts
       .filter(({ act }) => isAdmin || act !== 'change')
       .map(
         ({ act, word, style }) =>
           html`<button type="button" class="button small ${style}" aria-label=${`${word} ${listed.name}`} onClick=${() => onAsk({ act, listed })}>${word}</button>`,
       );
-  return html`<${Table} caption="Keys" columns=${columns} rows=${keys} keyOf=${({ name }: KeyView) => name} />`;
+  return html`<${Table} caption="Keys" columns=${columns} rows=${keys} keyOf=${({ name }: ShownKey) => name} />`;
 }
 
 const acts = [
@@ -129,7 +129,7 @@ function hasExpired(expires: string | null, now: number): boolean {
 }
 
 /** Returns the limits of a key, in the spelling of the keys file. */
-export function limitsText({ rate, concurrent, queue, weight, models, tokens, cost, group }: KeyView): string {
+export function limitsText({ rate, concurrent, queue, weight, models, tokens, cost, group }: ShownKey): string {
   const limits = { rate, concurrent, queue, weight, models: models?.join('+') ?? null, tokens, cost, group };
   const set = Object.entries(limits).flatMap(([name, value]) => (value === null ? [] : [`${name}=${value}`]));
   return set.join(' ') || 'those of the service';
@@ -138,7 +138,7 @@ export function limitsText({ rate, concurrent, queue, weight, models, tokens, co
 interface ConfirmationProps {
   readonly question: Question;
   /** Called after the change, with the new key if there is one. */
-  readonly onDone: (key: NewKey | null) => void;
+  readonly onDone: (key: FreshKey | null) => void;
   readonly onClose: () => void;
 }
 
@@ -149,7 +149,7 @@ function Confirmation({ question: { act, listed }, onDone, onClose }: Confirmati
   const { name } = listed;
   const path = pathOf(name);
   const change = () => {
-    if (act === 'replace') run(api.json<NewKey>(`${path}/rotate`, { method: 'POST', body: {} }), onDone);
+    if (act === 'replace') run(api.json<FreshKey>(`${path}/rotate`, { method: 'POST', body: {} }), onDone);
     else run(api.json(path, { method: 'DELETE' }), () => onDone(null));
   };
   return html`<${Dialog} title=${act === 'replace' ? `Replace the key ${name}?` : `Delete the key ${name}?`} onClose=${onClose}>

@@ -1,6 +1,6 @@
 import { html } from 'htm/preact';
-import type { KeyView } from '../../shared/api/keys.js';
 import { Field } from '../ui/controls.mjs';
+import type { ShownKey } from './shown-key.mjs';
 
 /** Rights of a key that the page can set, with their meaning. */
 const scopes = [
@@ -22,7 +22,7 @@ interface RightsFieldsProps {
   /** Whether the user may set more than the expiry. */
   readonly isAdmin: boolean;
   /** Key to change. Without it, the fields are empty. */
-  readonly listed?: KeyView;
+  readonly listed?: ShownKey;
 }
 
 /** Shows the fields for rights, limits and expiry of a key. */
@@ -47,7 +47,7 @@ export function RightsFields({ isAdmin, listed }: RightsFieldsProps) {
  * Returns the options of a form in the shape of a request: those that the form has, without empty ones. For a key to
  * change, only those that the user has changed; null removes an option.
  */
-export function optionsIn(entered: FormData, listed?: KeyView): Readonly<Record<string, unknown>> {
+export function optionsIn(entered: FormData, listed?: ShownKey): Readonly<Record<string, unknown>> {
   const names = [...limits.map(({ name }) => name), 'expires'] as const;
   const texts = names.flatMap((name): [string, string | null][] => {
     const text = entered.get(name);

@@ -9,7 +9,6 @@ import type { Store, StoreObserver } from '../../primary/store/contract/store.js
 import type { StoreTable, StoreTables } from '../../primary/store/contract/tables.js';
 import type { Clock } from '../../shared/clock.js';
 import type { Config } from '../../shared/config/config.js';
-import type { OptionTable } from '../../shared/config/key-options.js';
 import type { StorePlace } from '../../shared/config/stores.js';
 import { ignoreFailure } from '../../shared/errors.js';
 import { ConversationReplica } from './conversation-replica.js';
@@ -23,8 +22,8 @@ import { RedisWindows } from './redis-counters.js';
 import { RedisFiles } from './redis-files.js';
 import { type RedisJobLimits, RedisJobs } from './redis-jobs.js';
 import { linkTo, readScripts } from './redis-link.js';
-import { RedisMadeKeys } from './redis-made-keys.js';
 import { RedisTable } from './redis-table.js';
+import { RedisText } from './redis-text.js';
 import { RedisUpkeep } from './redis-upkeep.js';
 import { RedisUsage } from './redis-usage.js';
 import { RemoteJobs } from './remote-jobs.js';
@@ -93,7 +92,6 @@ export class RedisStore implements Store {
   readonly answers: RedisAnswers;
   readonly responses: RedisResponses;
   readonly usage: RedisUsage;
-  readonly madeKeys: RedisMadeKeys;
   readonly tables: StoreTables;
   readonly files: RedisFiles;
   readonly upkeep: RedisUpkeep;
@@ -101,14 +99,13 @@ export class RedisStore implements Store {
   #isClosed = false;
 
   constructor(redis: RedisConnection, jobs: RedisJobs, limits: RedisStoreLimits, clock: Clock) {
-    const { keyOptions, tables } = limits;
+    const { tables } = limits;
     this.redis = redis;
     this.jobs = jobs;
     this.conversations = new RedisConversations(redis, limits, clock);
     this.usage = new RedisUsage(redis, clock);
     this.answers = new RedisAnswers(redis, clock);
     this.responses = new RedisResponses(redis, limits.ttlMs);
-    this.madeKeys = new RedisMadeKeys(redis, keyOptions);
     this.tables = new Map(tables.map((table) => [table.name, new RedisTable(redis, table)]));
     this.files = new RedisFiles(redis);
     this.upkeep = new RedisUpkeep(redis, limits.ttlMs, tables);
@@ -116,6 +113,10 @@ export class RedisStore implements Store {
 
   get isUp(): boolean {
     return this.redis.isUp;
+  }
+
+  openText(name: string): RedisText {
+    return new RedisText(this.redis, name);
   }
 
   observe(observer: StoreObserver): void {
@@ -136,19 +137,18 @@ export class RedisStore implements Store {
   }
 }
 
-/** Limits and options that all hosts with the same store must agree on. */
+/** Limits that all hosts with the same store must agree on. */
 export interface RedisStoreLimits extends RedisLimits {
   readonly jobs: RedisJobLimits;
-  readonly keyOptions: OptionTable;
   readonly tables: readonly StoreTable[];
 }
 
 function sharedLimits(
-  config: Pick<Config, 'conversationTtlMs' | 'maxConversations' | 'maxJobs' | 'jobTtlMs' | 'keyOptions'>,
+  config: Pick<Config, 'conversationTtlMs' | 'maxConversations' | 'maxJobs' | 'jobTtlMs'>,
 ): Omit<RedisStoreLimits, 'tables'> {
-  const { conversationTtlMs: ttlMs, maxConversations, maxJobs, jobTtlMs, keyOptions } = config;
+  const { conversationTtlMs: ttlMs, maxConversations, maxJobs, jobTtlMs } = config;
   const jobs = { maxJobs, maxBytes: maxWaitingBytes, ttlMs: jobTtlMs };
-  return { jobs, keyOptions, ttlMs, maxConversations, clientShare: quarterOf(maxConversations) };
+  return { jobs, ttlMs, maxConversations, clientShare: quarterOf(maxConversations) };
 }
 
 /** Connects to Redis. If Redis cannot be reached yet, the service starts with a store that is down. */

@@ -45,7 +45,6 @@ const maxForgotten = 500;
 /** A store in a file. Memory contains only the removals that are still to be done. */
 export class SqliteStore implements Store {
   readonly kind = 'sqlite';
-  readonly madeKeys = null;
   readonly conversations: SqliteConversations;
   readonly jobs: SqliteJobs;
   readonly usage: SqliteUsage;
@@ -80,6 +79,10 @@ export class SqliteStore implements Store {
 
   get isUp(): boolean {
     return this.#client.isUp;
+  }
+
+  openText(): null {
+    return null;
   }
 
   observe(observer: StoreObserver): void {

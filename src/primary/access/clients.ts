@@ -2,12 +2,12 @@ import { isDeepStrictEqual } from 'node:util';
 import { setNewest } from '../../shared/bounded-map.js';
 import { type BudgetKind, groupUsage, holderOf, optionHolder, readClientId, spendersOf } from '../../shared/client.js';
 import {
+  type AddedKey,
   type ApiKey,
   type Budget,
   clientOf,
   digestsOf,
   type KeyOptions,
-  type MadeKey,
   type PersonLine,
   plainOptions,
   type Rate,
@@ -28,16 +28,8 @@ export type ClientOptions = Pick<
 
 export type ClientSettings = Pick<
   Config,
-  | 'apiKeys'
-  | 'namedKeys'
-  | 'madeKeys'
-  | 'personLines'
-  | 'sharedBudgets'
-  | 'needsKey'
-  | 'rateMaxRequests'
-  | 'rateWindowMs'
-> &
-  Partial<Pick<Config, 'madeKeysFile'>>;
+  'apiKeys' | 'namedKeys' | 'personLines' | 'sharedBudgets' | 'needsKey' | 'rateMaxRequests' | 'rateWindowMs'
+>;
 
 /** A budget, with those whose usage counts for it. */
 export interface LimitedUse extends Budget {
@@ -62,10 +54,9 @@ export class Clients {
   /** Keys of the configuration, which do not change while the service runs. */
   readonly #fixed: readonly ApiKey[];
   #named: readonly ApiKey[];
-  #made: readonly MadeKey[];
-  /** Whether the keys that were made over HTTP have been read. A host that starts without its store, or with a damaged file, does not know them yet. */
-  #isMadeKnown: boolean;
-  #byClient: ReadonlyMap<string, ApiKey | MadeKey>;
+  /** Keys of a feature; null if they exist, but could not be read yet. */
+  #added: readonly AddedKey[] | null = [];
+  #byClient: ReadonlyMap<string, ApiKey | AddedKey>;
   #digests: ReadonlySet<string>;
   readonly #people: SignedOnPeople;
   #sharedBudgets: readonly SharedBudget[];
@@ -75,14 +66,12 @@ export class Clients {
   readonly #rate: Rate;
 
   constructor({ rateMaxRequests, rateWindowMs, needsKey, sharedBudgets, personLines, ...keys }: ClientSettings) {
-    const { apiKeys, namedKeys, madeKeys, madeKeysFile } = keys;
+    const { apiKeys, namedKeys } = keys;
     this.#needsKey = needsKey;
     this.#rate = { maxRequests: rateMaxRequests, windowMs: rateWindowMs };
     this.#fixed = apiKeys;
     this.#named = namedKeys;
-    this.#made = madeKeys ?? [];
-    this.#isMadeKnown = madeKeysFile != null && madeKeys !== null;
-    this.#byClient = byClient([...apiKeys, ...namedKeys, ...this.#made]);
+    this.#byClient = byClient([...apiKeys, ...namedKeys]);
     this.#digests = allDigests(this.#byClient);
     this.#sharedBudgets = sharedBudgets;
     this.#sharedUses = sharedUses(sharedBudgets, this.operatorKeys);
@@ -99,15 +88,12 @@ export class Clients {
     return [...this.#fixed, ...this.#named];
   }
 
-  /** Keys that were made over HTTP. */
-  get madeKeys(): readonly MadeKey[] {
-    return this.#made;
-  }
-
-  /** Replaces the keys that were made over HTTP. */
-  replaceMadeKeys(keys: readonly MadeKey[]): void {
-    this.#made = keys;
-    this.#isMadeKnown = true;
+  /**
+   * Replaces the keys of a feature. null: they could not be read yet, so that no such key is accepted, but jobs of their
+   * clients stay.
+   */
+  replaceAddedKeys(keys: readonly AddedKey[] | null): void {
+    this.#added = keys;
     this.#index();
   }
 
@@ -124,12 +110,6 @@ export class Clients {
   /** Clients of all keys. */
   get keyClients(): string[] {
     return [...this.#byClient.keys()];
-  }
-
-  /** Keys that were made over HTTP and have the name of a key of the operator. Each remains a client of its own. */
-  get namesakes(): readonly MadeKey[] {
-    const names = new Set(this.operatorKeys.map(({ name }) => name));
-    return this.#made.filter(({ name }) => names.has(name));
   }
 
   /** Budgets of groups and of the whole service, as the keys file has them. */
@@ -160,7 +140,7 @@ export class Clients {
 
   /**
    * Returns the groups with a budget for which the usage of a client is counted: those of a person, or of a key that was
-   * made over HTTP and of its maker. The usage of the keys of the operator is counted for their group with each key.
+   * of a feature and of its maker. The usage of the keys of the operator is counted for their group with each key.
    * `named`: groups that the proxy has named, by default with the last request of the person.
    */
   budgetGroupsOf(client: string, named = this.#people.groupsOf(client)): readonly string[] {
@@ -225,7 +205,7 @@ export class Clients {
   }
 
   #index(): void {
-    this.#byClient = byClient([...this.#fixed, ...this.#named, ...this.#made]);
+    this.#byClient = byClient([...this.#fixed, ...this.#named, ...(this.#added ?? [])]);
     this.#digests = allDigests(this.#byClient);
     this.#sharedUses = sharedUses(this.#sharedBudgets, this.operatorKeys);
   }
@@ -258,7 +238,7 @@ export class Clients {
     const holder = optionHolder(client);
     const isPerson = kind === 'sso' && holderOf(client) === holder;
     const key = this.#byClient.get(holder);
-    if (!isPerson && key === undefined) return kind !== 'key' && !this.#isMadeKnown;
+    if (!isPerson && key === undefined) return kind !== 'key' && this.#added === null;
     return now < earlier(key?.expiresAt ?? Number.POSITIVE_INFINITY, this.#people.expiryOf(client));
   }
 
@@ -277,7 +257,7 @@ export class Clients {
   }
 
   /** Returns the accepted keys of a client. A key that a person has made ends with the access of the person. */
-  #workerKeysOf(key: ApiKey | MadeKey): WorkerKey[] {
+  #workerKeysOf(key: ApiKey | AddedKey): WorkerKey[] {
     const client = clientOf(key);
     const personEnd = holderOf(client) === client ? null : this.#people.expiryOf(client);
     return workerKeysOf({ ...key, expiresAt: personEnd === null ? key.expiresAt : earlier(personEnd, key.expiresAt) });
@@ -363,7 +343,7 @@ export async function sameKeys(
 }
 
 /** Returns the keys by client. */
-function byClient(keys: readonly (ApiKey | MadeKey)[]): ReadonlyMap<string, ApiKey | MadeKey> {
+function byClient(keys: readonly (ApiKey | AddedKey)[]): ReadonlyMap<string, ApiKey | AddedKey> {
   return new Map(keys.map((key) => [clientOf(key), key]));
 }
 
@@ -376,7 +356,7 @@ function budgetIn({ tokens, costUsd }: KeyOptions): Budget {
 }
 
 /** Returns the groups for which the usage of a key is counted in addition to the key, so that it remains if the key is deleted. */
-function countedGroups(key: ApiKey | MadeKey): readonly string[] {
+function countedGroups(key: ApiKey | AddedKey): readonly string[] {
   return 'groups' in key ? [...key.groups, key.group ?? ''] : [];
 }
 
@@ -402,7 +382,7 @@ function earlier(one: number, other: number | null): number {
 }
 
 /** Returns the accepted keys of a client: two during a key rotation. The limits of a person hold for the keys, too. */
-function workerKeysOf(apiKey: ApiKey | MadeKey): WorkerKey[] {
+function workerKeysOf(apiKey: ApiKey | AddedKey): WorkerKey[] {
   const { name, digest, scopes, rate, hasSubclients, expiresAt, previous } = apiKey;
   const client = clientOf(apiKey);
   const isCapped = rate !== null || holderOf(client) !== client;

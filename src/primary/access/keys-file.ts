@@ -19,6 +19,8 @@ export interface KeysFileParts {
   readonly log: Logger;
   /** Whether each model CLI reports what a job costs. */
   readonly reportsCosts: boolean;
+  /** Returns warnings of features about the new keys. */
+  readonly findWarnings: () => readonly string[];
 }
 
 /** Creates the watch of the keys file, which is not started yet; null if no keys file is configured. */
@@ -28,7 +30,7 @@ export function watchKeysFile(path: string | null, parts: KeysFileParts, clock: 
 
 /** Applies the lines of the keys file. A line with a fault is refused, and does not change what the others mean. */
 export function keysListener(parts: KeysFileParts): FileListener {
-  const { clients, keyOptions, onChange, fileFaults, log, reportsCosts } = parts;
+  const { clients, keyOptions, onChange, fileFaults, log, reportsCosts, findWarnings } = parts;
   const report = (faults: readonly string[], modifiedAt: number | null) => {
     if (fileFaults.replace('keys', faults, modifiedAt) && faults.length > 0)
       log.error('keys_rejected', { error: shownFaults(faults) });
@@ -44,22 +46,14 @@ export function keysListener(parts: KeysFileParts): FileListener {
       if (hasChanged) {
         clients.replaceNamedKeys(content);
         await onChange();
-        const warnings = [...nameWarnings(clients), ...keysFileWarnings(content)];
+        const warnings = [...findWarnings(), ...keysFileWarnings(content)];
         for (const warning of warnings) log.warn('config_warning', { warning });
       }
-      const isRepaired = faults.length === 0 && fileFaults.counts.keys > 0;
+      const isRepaired = faults.length === 0 && fileFaults.countOf('keys') > 0;
       report(faults, modifiedAt);
       if (hasChanged || isRepaired) log.info('keys_loaded', { keys: clients.keyCount - keys.filter(isRefused).length });
       return faults.length === 0;
     },
     unreadable: ({ message }) => report([message], null),
   };
-}
-
-/** Returns warnings about keys that were made over HTTP and have the name of a key of the operator. */
-export function nameWarnings({ namesakes }: Pick<Clients, 'namesakes'>): string[] {
-  return namesakes.map(
-    ({ name, client }) =>
-      `MODEL_API_KEYS_FILE: a key that was made over HTTP has the name ${name}, too. It is another client, ${client}.`,
-  );
 }

@@ -14,7 +14,6 @@ import type { Phase } from '../../shared/phase.js';
 import type { Budgets } from '../access/budgets.js';
 import type { Clients } from '../access/clients.js';
 import type { KeyAttempts } from '../access/key-attempts.js';
-import type { MadeKeys } from '../access/made-keys.js';
 import type { RateLimit } from '../access/rate-limit.js';
 import type { UserConnections } from '../access/user-connections.js';
 import type { Batches } from '../batches/batches.js';
@@ -41,7 +40,6 @@ import type { SchemaChecker } from '../threads/schema-checker.js';
 import type { TokenCounter } from '../threads/token-counter.js';
 import type { Addresses } from '../workers/addresses.js';
 import type { SharedHandlers } from '../workers/worker-handle.js';
-import { adminHandlers } from './admin-handlers.js';
 import { fileHandlers } from './file-handlers.js';
 
 /** First inherited descriptor of a listening address in a worker, after its standard streams, its channel and its log. */
@@ -122,7 +120,6 @@ export interface Services {
   /** Feeds with and without names of clients and process ids. */
   readonly feeds: Readonly<Record<'named' | 'nameless', Pick<StatusFeed, 'text' | 'watch'>>>;
   /** Operations of an operator on the store. */
-  readonly madeKeys: Pick<MadeKeys, 'list' | 'make' | 'change' | 'remove' | 'rotate'>;
   readonly upkeep: Pick<SharedHandlers, 'backupStore' | 'verifyStore' | 'purgeClient'>;
   setup(): Promise<SetupReport>;
   recheck(): Promise<void>;
@@ -150,7 +147,6 @@ export function apiHandlers(services: Services): SharedHandlers {
     ...responseHandlers(services, yieldInOrder),
     ...fileHandlers(services, yieldInOrder),
     ...services.upkeep,
-    ...adminHandlers(services),
     ...services.features.handlers,
     refusedDraining: ({ client }) => refuseDraining(services, client),
     rate: async ({ client }) => {

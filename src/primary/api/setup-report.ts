@@ -65,8 +65,8 @@ export async function reportSetup(
 
 /** Returns the context of model CLIs that run no jobs. */
 function contextWithoutJobs(config: Config, host: Host) {
-  const { apiKeys, namedKeys, madeKeys } = config;
-  const digests = new Set([...apiKeys, ...namedKeys, ...(madeKeys ?? [])].map(({ digest }) => digest));
+  const { apiKeys, namedKeys } = config;
+  const digests = new Set([...apiKeys, ...namedKeys].map(({ digest }) => digest));
   const redactor = new Redactor(secretsOf(host.env, config), (digest) => digests.has(digest));
   const observerOf = cliMetrics();
   return {

@@ -372,7 +372,7 @@ export function accountsListener(
         accounts.replace(prepared);
         onChange(before.filter((cli) => !accounts.named.includes(cli)));
       }
-      const isRepaired = faults.length === 0 && fileFaults.counts.accounts > 0;
+      const isRepaired = faults.length === 0 && fileFaults.countOf('accounts') > 0;
       report(faults, isCutOff ? null : modifiedAt);
       if (hasChanged || isRepaired) log.info('accounts_loaded', { accounts: prepared.accounts.length });
       known = signature;

@@ -24,9 +24,10 @@ export class FeatureHooks implements JobFeatures {
   }
 
   /** Creates the parts of all features. The core exists before them, and calls their hooks only afterwards. */
-  createParts(creators: readonly CreatePrimaryPart[], core: Omit<PrimaryCore, 'storedKinds'>): void {
+  createParts(creators: readonly CreatePrimaryPart[], core: Omit<PrimaryCore, 'storedKinds' | 'beforeAct'>): void {
     const storedKinds = () => this.#parts.flatMap((part) => part.storedKinds ?? []);
-    for (const create of creators) this.#parts.push(create({ ...core, storedKinds }));
+    const beforeAct = (act: OperatorAct) => this.beforeAct(act);
+    for (const create of creators) this.#parts.push(create({ ...core, storedKinds, beforeAct }));
   }
 
   get counters(): readonly FeatureMetric[] {
@@ -95,6 +96,14 @@ export class FeatureHooks implements JobFeatures {
   recordEnded(record: JobRecord): void {
     const ended = endedJobOf(record);
     if (ended !== null) this.backgroundEnded(ended);
+  }
+
+  async refreshKeys(): Promise<void> {
+    for (const part of this.#parts) await part.refreshKeys?.();
+  }
+
+  findKeyWarnings(): string[] {
+    return this.#parts.flatMap((part) => part.findKeyWarnings?.() ?? []);
   }
 
   async restored(): Promise<void> {

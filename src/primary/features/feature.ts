@@ -10,6 +10,7 @@ import type { Logger } from '../../shared/log/logger.js';
 import type { Figures } from '../../shared/metrics.js';
 import type { Budgets } from '../access/budgets.js';
 import type { Clients } from '../access/clients.js';
+import type { FileFaults } from '../access/file-faults.js';
 import type { RecentUsage } from '../access/recent-usage.js';
 import type { AdapterFamily } from '../cli/contract/adapter-family.js';
 import type { ModelCli } from '../cli/model-cli.js';
@@ -27,11 +28,15 @@ import type { Store } from '../store/contract/store.js';
 import type { StoreTable } from '../store/contract/tables.js';
 import type { StoredKind } from './stored-kind.js';
 
+/** Members that a feature with keys of its own needs. */
+type KeyMembers = 'operatorKeys' | 'keyNames' | 'personOptions' | 'budgetGroupsOf' | 'replaceAddedKeys';
+
 /** Parts of the primary that features may use. All of them exist before the first job. */
 export interface PrimaryCore {
   readonly host: Pick<Host, 'clock' | 'random' | 'product' | 'heap'> & { readonly log: Logger<string> };
-  readonly store: Pick<Store, 'answers' | 'tables' | 'jobs' | 'files'>;
-  readonly clients: Pick<Clients, 'hasAccess' | 'optionsOf' | 'budgets'>;
+  readonly store: Pick<Store, 'answers' | 'tables' | 'jobs' | 'files' | 'openText'>;
+  readonly clients: Pick<Clients, 'hasAccess' | 'optionsOf' | 'budgets' | KeyMembers>;
+  readonly fileFaults: FileFaults;
   readonly budgets: Pick<Budgets, 'usesOf'>;
   readonly recentUsage: Pick<RecentUsage, 'searchesOf'>;
   readonly clis: readonly Pick<ModelCli, 'name' | 'accountName' | 'health'>[];
@@ -44,6 +49,12 @@ export interface PrimaryCore {
   readonly workers: FeatureWorkers;
   /** Kinds of data that features store. Call it only after the start: not all features exist before. */
   readonly storedKinds: () => readonly StoredKind[];
+  /** Sends the keys to the workers after a feature has changed its own. Resolves when they use them. */
+  readonly sendKeys: () => Promise<void>;
+  /** Asks each feature before an act. Rejects if one refuses it. Call it only after the start. */
+  readonly beforeAct: (act: OperatorAct) => Promise<void>;
+  /** Whether each model CLI reports what a job costs. */
+  readonly reportsCosts: boolean;
 }
 
 /** Workers, as features call them. */
@@ -106,6 +117,13 @@ export interface PrimaryPart {
   readonly modelAbilities?: readonly string[];
   /** Kinds of data that the feature stores. */
   readonly storedKinds?: readonly StoredKind[];
+  /**
+   * Reads the keys again that the feature adds to those of the operator. Called before the first job and each second.
+   * Never rejects.
+   */
+  refreshKeys?(): Promise<void>;
+  /** Returns warnings about the keys, at the start and after each change of the keys file. */
+  findKeyWarnings?(): readonly string[];
   /** Called when the state of the previous service has been restored. May be called again after a failure. */
   restored?(): Promise<void>;
   start?(): void;

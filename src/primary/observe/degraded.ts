@@ -1,8 +1,7 @@
 import type { ReasonBody } from '../../shared/api/health.js';
 import { timestamp } from '../../shared/clock.js';
 import type { BreakerReason, ReadinessEntry } from '../../shared/health.js';
-import { formatCount } from '../../shared/text/format.js';
-import { type FileFaults, publicFileNames, type ReloadedFile, reloadedFiles } from '../access/file-faults.js';
+import type { FileFaults } from '../access/file-faults.js';
 import type { ModelCli } from '../cli/model-cli.js';
 import type { AtLeastOne } from '../cli/models.js';
 import type { ModelNames } from '../cli/route.js';
@@ -20,7 +19,7 @@ export interface ReasonSources {
   readonly clis: AtLeastOne<ModelCli>;
   readonly names: Pick<ModelNames, 'choice' | 'defaultRoute'>;
   readonly store: Pick<Store, 'kind' | 'isUp'>;
-  readonly fileFaults: Pick<FileFaults, 'counts'>;
+  readonly fileFaults: Pick<FileFaults, 'reasons'>;
   readonly host: Pick<Host, 'defects'>;
 }
 
@@ -34,23 +33,7 @@ export function degradedReasons({ clis, names, store, fileFaults, host }: Reason
     });
   const message = `the store (${store.kind}) is down: conversations and background jobs are refused`;
   const storeReasons: ReasonBody[] = store.isUp ? [] : [{ part: 'store', name: store.kind, message }];
-  const fileReasons = reloadedFiles.flatMap((file) => reasonOfFile(file, fileFaults.counts[file]));
-  return [...cliReasons, ...storeReasons, ...fileReasons, ...reasonOfDefect(host.defects.lastAt)];
-}
-
-/** Words about the faults of each file. The log has the faults: not everybody may see the names in them. */
-const fileWords: Readonly<Record<ReloadedFile, readonly [part: ReasonBody['part'], words: string]>> = {
-  keys: ['keys', 'in MODEL_API_KEYS_FILE, whose lines are refused: the log has it as keys_rejected'],
-  made_keys: [
-    'keys',
-    'in the keys made over HTTP: damaged ones are refused, and unreadable ones stay as they were: the log has it as keys_rejected',
-  ],
-  accounts: ['accounts', 'in MODEL_API_ACCOUNTS_FILE, whose lines are refused: the log has it as accounts_rejected'],
-};
-
-function reasonOfFile(file: ReloadedFile, count: number): ReasonBody[] {
-  const [part, words] = fileWords[file];
-  return count === 0 ? [] : [{ part, name: publicFileNames[file], message: `${formatCount(count, 'fault')} ${words}` }];
+  return [...cliReasons, ...storeReasons, ...fileFaults.reasons, ...reasonOfDefect(host.defects.lastAt)];
 }
 
 function reasonOfDefect(lastAt: number | null): ReasonBody[] {

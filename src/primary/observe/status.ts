@@ -28,7 +28,7 @@ import { renewalFaultsOf } from './renewal-faults.js';
 
 /** Parts of the service whose state is shown. */
 export interface StatusSources extends ReasonSources {
-  readonly fileFaults: Pick<FileFaults, 'counts' | 'files'>;
+  readonly fileFaults: Pick<FileFaults, 'reasons' | 'files'>;
   readonly supervisor: Pick<Supervisor, 'phase' | 'drainEndsAt'>;
   readonly room: Pick<WaitingRoom, 'active' | 'waiting' | 'limits' | 'fullSince' | 'waitingClients'>;
   readonly lastHour: Pick<LastHour, 'recentlyRefused' | 'body' | 'day' | 'totalRequests'>;

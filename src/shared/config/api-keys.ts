@@ -58,8 +58,6 @@ export interface KeyOptions {
   readonly hasSubclients: boolean;
   /** Time from which the key is refused, in milliseconds since the epoch. */
   readonly expiresAt: number | null;
-  /** Number of keys that a person may make over HTTP; null for none. */
-  readonly maxOwnKeys: number | null;
   /** Old key after a rotation. */
   readonly previous: PreviousKey | null;
   /** Texts of the options of features, by name. An option that is not set has none. */
@@ -89,22 +87,16 @@ export interface PersonLine extends KeyOptions {
   readonly name: string;
 }
 
-/** Key that was made over HTTP. */
-export interface MadeKey extends ApiKey {
-  /** Client of the key, which no other key ever has, see `madeKeyClient`. */
+/** Key of a feature, in addition to the keys of the operator. */
+export interface AddedKey extends ApiKey {
+  /** Client of the key, which no other key ever has. */
   readonly client: string;
-  /** Client that has made it. */
-  readonly owner: string;
-  /** Time at which it was made, in milliseconds since the epoch. */
-  readonly madeAt: number;
-  /** Groups of the person who has made it, whose budgets it shares. */
+  /** Groups whose budgets it shares. */
   readonly groups: readonly string[];
-  /** Stored record of a key that is refused because its record has a fault. */
-  readonly damage?: { readonly record: unknown; readonly fault: string };
 }
 
 /** Returns the client of a key. */
-export function clientOf(key: ApiKey | MadeKey): string {
+export function clientOf(key: ApiKey | AddedKey): string {
   return 'client' in key ? key.client : keyClient(key.name);
 }
 
@@ -122,7 +114,6 @@ export const plainOptions: KeyOptions = {
   group: null,
   hasSubclients: false,
   expiresAt: null,
-  maxOwnKeys: null,
   previous: null,
   featureOptions: {},
 };

@@ -6,7 +6,13 @@ import { nearest } from '../text/nearest.js';
 import { frontWarnings, isLoopback, isWildcard, portFaults } from './addresses.js';
 import { type CliFamily, cliFamiliesOf, cliSchemas, clisFaults, needsCommand } from './clis.js';
 import { commandWarnings } from './command-warnings.js';
-import { type ConfiguredFeature, portsOf, secretNames, variablesOf } from './feature-variables.js';
+import {
+  type ConfiguredFeature,
+  portsOf,
+  type SettingsOfFiles,
+  secretNames,
+  variablesOf,
+} from './feature-variables.js';
 import { OptionTable } from './key-options.js';
 import {
   type KeyFiles,
@@ -63,7 +69,10 @@ export async function loadConfig(
   faults.push(...usedHeaderFaults(parsed, features), ...features.flatMap((each) => each.findFaults(featureValues)));
   if (faults.length > 0 || keys === null) throw new ConfigFault(faults, unknown);
   const values = parsed as Values;
-  const { apiKeys, namedKeys, madeKeys, personLines, sharedBudgets, needsKey, lineFaults } = keys;
+  const stateFolder = stateFolderOf(env, values);
+  const { apiKeys, namedKeys, personLines, sharedBudgets, lineFaults } = keys;
+  const needsKey = keys.needsKey || values.MODEL_API_USER_HEADER !== null;
+  const ofFiles = { store: values.MODEL_API_STORE, stateFolder, needsKey, keyOptions };
   return frozen({
     ...settingsOf(values),
     conversationTtlMs:
@@ -72,23 +81,32 @@ export async function loadConfig(
     allowedHosts: allowedHosts(values),
     apiKeys,
     oauthToken,
-    ...{ namedKeys, sharedBudgets, madeKeys, keyOptions },
-    madeKeysFile: madeKeysFileOf(env, values),
+    ...{ namedKeys, sharedBudgets, keyOptions },
+    ...stateFiles(stateFolder),
     ...{ featureValues, featurePorts },
     featureModels: features.flatMap((each) => each.namedModels?.(featureValues) ?? []),
     featureSecrets: secretsIn(featureValues, features),
-    firstStartFile: stateFile(env, values, 'first-start'),
-    modelSizesFile: stateFile(env, values, 'model-sizes.json'),
     personLines,
     keysFileFaults: lineFaults,
-    needsKey: needsKey || values.MODEL_API_USER_HEADER !== null,
+    needsKey,
     production,
     warnings: [
       ...unknown,
       ...warningsOf(env, values, keys, features, featureValues),
-      ...(await openSecrets(env, files, secretNames(features, ['whole']))),
+      ...(await fileWarnings(env, files, features, ofFiles)),
     ],
   });
+}
+
+/** Returns warnings about files, of the core and of features. */
+async function fileWarnings(
+  env: Environment,
+  files: KeyFiles,
+  features: readonly ConfiguredFeature[],
+  settings: SettingsOfFiles,
+): Promise<readonly string[]> {
+  const found = await Promise.all(features.map((each) => each.findFileWarnings?.(settings, files.read) ?? []));
+  return [...found.flat(), ...(await openSecrets(env, files, secretNames(features, ['whole'])))];
 }
 
 /** Returns warnings about values that are suspect. */
@@ -187,27 +205,21 @@ async function loadKeysOf(
   const { MODEL_API_KEY: key, MODEL_API_KEY_FILE: keyFile, MODEL_API_KEYS_FILE: keysFile } = parsed;
   if (key === undefined || keyFile === undefined || keysFile === undefined) return null;
   const credentials = env.CREDENTIALS_DIRECTORY;
-  const isUsed = Boolean(key ?? keyFile ?? keysFile ?? credentials ?? parsed.MODEL_API_USER_HEADER);
-  const madeKeysFile = isUsed ? madeKeysFileOf(env, parsed) : null;
-  return loadKeys({ key, keyFile, keysFile, madeKeysFile, credentials }, files, table);
+  return loadKeys({ key, keyFile, keysFile, credentials }, files, table);
 }
 
-/**
- * Returns the file for keys that are made over HTTP. null if there is no folder, or if several hosts share a store,
- * which then has the keys.
- */
-function madeKeysFileOf(env: Environment, values: Parsed): string | null {
-  const { MODEL_API_STORE: store } = values;
-  return store === undefined || store.isShared ? null : stateFile(env, values, 'made-keys.json');
+/** Returns the folder for files of the service, and the files of the core in it. */
+function stateFiles(stateFolder: string | null) {
+  const fileOf = (name: string) => (stateFolder === null ? null : join(stateFolder, name));
+  return { stateFolder, firstStartFile: fileOf('first-start'), modelSizesFile: fileOf('model-sizes.json') };
 }
 
-/** Returns a file in the folder of the variable, of systemd or of the user; null if there is no folder. */
-function stateFile(env: Environment, { MODEL_API_STATE_FOLDER: named }: Parsed, name: string): string | null {
-  if (named === undefined) return null;
+/** Returns the folder of the variable, of systemd or of the user; null if there is none. */
+function stateFolderOf(env: Environment, { MODEL_API_STATE_FOLDER: named }: Values): string | null {
   const [unitFolder] = env.STATE_DIRECTORY?.split(':') ?? [];
   const userFolder = env.XDG_STATE_HOME || (env.HOME && join(env.HOME, '.local', 'state'));
   const folder = named ?? (unitFolder || (userFolder && join(userFolder, 'prompt-relay')));
-  return folder && isAbsolute(folder) ? join(folder, name) : null;
+  return folder && isAbsolute(folder) ? folder : null;
 }
 
 /** Whether only users of this machine can reach the service, and it is not marked as production. */

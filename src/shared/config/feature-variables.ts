@@ -1,7 +1,9 @@
 import type { z } from 'zod';
 import type { CliFamily } from './clis.js';
 import type { FeatureKeyOption } from './key-option-table.js';
-import type { StoreFamily } from './stores.js';
+import type { OptionTable } from './key-options.js';
+import type { ReadFile } from './secrets.js';
+import type { StoreFamily, StorePlace } from './stores.js';
 
 /**
  * Environment variable of a feature. `meaning` and `shownDefault` are for the documents; without `shownDefault`, they
@@ -44,6 +46,16 @@ export type ValuesOf<V extends FeatureVariables> = {
   readonly [N in keyof V]: z.output<V[N]['schema']> | Extract<V[N]['fallback'], null>;
 };
 
+/** Settings that decide which files a feature reads. */
+export interface SettingsOfFiles {
+  readonly store: StorePlace;
+  /** Folder for files of the service; null if there is none. */
+  readonly stateFolder: string | null;
+  /** Whether requests need a key. */
+  readonly needsKey: boolean;
+  readonly keyOptions: OptionTable;
+}
+
 /** Everything about a feature that the configuration reads: its variables with their checks, its headers, its options of keys, its model CLIs and its kind of stores. */
 export interface ConfiguredFeature<V extends FeatureVariables = FeatureVariables> {
   readonly variables: V;
@@ -59,6 +71,8 @@ export interface ConfiguredFeature<V extends FeatureVariables = FeatureVariables
   namedModels?(values: ValuesOf<V>): readonly string[];
   /** Returns warnings about the values, which do not prevent the start. */
   findWarnings(values: ValuesOf<V>): readonly string[];
+  /** Returns warnings about the files that the feature reads when it starts. */
+  findFileWarnings?(settings: SettingsOfFiles, read: ReadFile): Promise<readonly string[]>;
 }
 
 /** Returns the additional ports of all features. A variable with a fault has no value. */

@@ -51,6 +51,8 @@ export interface FeatureKeyOption extends Pick<KeyOption, 'flag'> {
     readonly description: string;
     isWithin(text: string | null, maker: string | null): boolean;
   } | null;
+  /** Whether only lines for people may have it. */
+  readonly isForPeople?: true;
   /** Row in the documents: the option with an example of its text, and the meaning. */
   readonly document: readonly [example: string, meaning: string];
 }
@@ -213,11 +215,6 @@ export const keyOptions = {
     http: httpText('Day (UTC) from which the key is refused.', expiresText, (options, maker) =>
       isAtMost(options.expiresAt, maker.expiresAt),
     ),
-  },
-  own_keys: {
-    read: (value) => ({ maxOwnKeys: readCount(value ?? '', 1, 100) }),
-    text: ({ maxOwnKeys }) => maxOwnKeys?.toString() ?? null,
-    ...{ flag: null, http: null },
   },
   previous: {
     read: (value) => ({ previous: readPrevious(value ?? '') }),

@@ -24,9 +24,12 @@ type KeyOptionsView = { [N in keyof typeof viewFields]: z.output<(typeof viewFie
 /** Owns all options of keys. Options of features come after the options of the core. */
 export class OptionTable {
   readonly #options: ReadonlyMap<string, KeyOption>;
+  /** Names of the options that only lines for people may have. */
+  readonly #forPeople: ReadonlySet<string>;
 
   constructor(features: readonly Pick<ConfiguredFeature, 'keyOptions'>[]) {
     const added = features.flatMap((feature) => Object.entries(feature.keyOptions));
+    this.#forPeople = new Set(added.flatMap(([name, { isForPeople }]) => (isForPeople ? [name] : [])));
     this.#options = new Map([
       ...Object.entries<KeyOption>(keyOptions),
       ...added.map(([name, option]) => [name, featureOption(name, option)] as const),
@@ -40,6 +43,14 @@ export class OptionTable {
   /** Parses the options of a line, separated by commas. */
   readLine(text: string): KeyOptions {
     return { ...plainOptions, ...this.readSome(text.split(',')) };
+  }
+
+  /** Parses the options of a line for a key. */
+  readKeyLine(text: string): KeyOptions {
+    const options = this.readLine(text);
+    const wrong = Object.keys(options.featureOptions).find((name) => this.#forPeople.has(name));
+    if (wrong !== undefined) throw new Error(`the option ${wrong} is only for people`);
+    return options;
   }
 
   /** Parses options. The result has only the given ones. */

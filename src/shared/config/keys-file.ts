@@ -226,8 +226,7 @@ function readKey(line: string, table: OptionTable): ApiKey {
   if (!digestPattern.test(digest)) throw new Error('after sha256: there must be 64 hexadecimal digits');
   if (digest.toLowerCase() === emptyDigest) throw new Error('this is the digest of an empty key');
   // The name of a model may contain colons.
-  const options = rest.length > 0 ? table.readLine(rest.join(':')) : plainOptions;
-  if (options.maxOwnKeys !== null) throw new Error('the option own_keys is only for people');
+  const options = rest.length > 0 ? table.readKeyLine(rest.join(':')) : plainOptions;
   return { name, digest: digest.toLowerCase(), ...options };
 }
 

@@ -4,7 +4,6 @@ import {
   type ApiKey,
   isShort,
   isTooShort,
-  type MadeKey,
   minKeyLength,
   type PersonLine,
   readApiKey,
@@ -16,7 +15,6 @@ import type { Environment } from './config.js';
 import { keysFileWarnings } from './group-warnings.js';
 import type { OptionTable } from './key-options.js';
 import { readKeysFile } from './keys-file.js';
-import { readMadeKeysAt } from './made-keys.js';
 
 export type ReadFile = (path: string) => Promise<string>;
 
@@ -34,8 +32,6 @@ export interface KeyVariables {
   readonly key: string | null;
   readonly keyFile: string | null;
   readonly keysFile: string | null;
-  /** File with the keys that were made over HTTP; null if there can be none. */
-  readonly madeKeysFile: string | null;
   /** Folder in which systemd provides the credentials of a unit. */
   readonly credentials: string | undefined;
 }
@@ -47,8 +43,6 @@ export interface LoadedKeys {
   readonly namedKeys: readonly ApiKey[];
   /** Budgets of groups and of the whole service, in the keys file. */
   readonly sharedBudgets: readonly SharedBudget[];
-  /** Keys that were made over HTTP; null if their file is damaged or unreadable. */
-  readonly madeKeys: readonly MadeKey[] | null;
   /** Lines of the keys file for people. */
   readonly personLines: readonly PersonLine[];
   /** Whether requests need a key. If a keys file has no key, every request is refused. */
@@ -71,7 +65,6 @@ export async function loadKeys(variables: KeyVariables, files: KeyFiles, table: 
     warnings,
     tooShort,
   } = source === null ? nothing : await loadFrom(source, files, hasOthers);
-  const made = await loadMade(variables.madeKeysFile, files, table);
   const { keysFile } = variables;
   const named = keysFile === null ? nothing : await loadNamed(keysFile, apiKeys, files, table);
   const isUseless =
@@ -82,7 +75,6 @@ export async function loadKeys(variables: KeyVariables, files: KeyFiles, table: 
     apiKeys,
     namedKeys: named.keys,
     sharedBudgets: named.budgets,
-    madeKeys: made.keys,
     personLines: named.personLines,
     needsKey: apiKeys.length > 0 || variables.keysFile !== null,
     faults: [...faults, ...named.faults],
@@ -91,7 +83,6 @@ export async function loadKeys(variables: KeyVariables, files: KeyFiles, table: 
     warnings: [
       ...(variables.key === null || variables.keyFile === null ? [] : [unread]),
       ...warnings,
-      ...made.warnings,
       ...named.warnings,
       ...(isUseless ? ['MODEL_API_KEYS_FILE: contains no key, so every request that needs one is refused'] : []),
     ],
@@ -150,23 +141,6 @@ async function readOptional(path: string, isOptional: boolean, read: ReadFile): 
     if (isOptional && error.code === 'ENOENT') return null;
     throw new Error(fileFault(path, error));
   });
-}
-
-/** Loads the keys made over HTTP. A fault of the file refuses only these keys: those of the operator still work. */
-async function loadMade(
-  path: string | null,
-  files: KeyFiles,
-  table: OptionTable,
-): Promise<{ readonly keys: readonly MadeKey[] | null; readonly warnings: readonly string[] }> {
-  if (path === null) return { keys: [], warnings: [] };
-  try {
-    return { keys: await readMadeKeysAt(path, files.read, table), warnings: [] };
-  } catch (error) {
-    return {
-      keys: null,
-      warnings: [`MODEL_API_STATE_FOLDER: ${path} ${(error as Error).message}: no key in it works`],
-    };
-  }
 }
 
 async function loadNamed(

@@ -11,11 +11,13 @@ export type RequestFields = Readonly<Record<string, z.ZodType>>;
 
 /** HTTP endpoint of a feature, with its description for the documents. */
 export interface FeatureEndpoint {
-  readonly method: 'GET' | 'POST' | 'DELETE';
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   /** Path with the names of its parameters in braces. */
   readonly route: `/${string}`;
   /** Error codes in addition to the common ones. */
   readonly errors: readonly PublicCode[];
+  /** Status of a success; 200 by default. */
+  readonly success?: 200 | 201;
   /** Descriptions of other statuses that are not errors and have no body. */
   readonly others?: Readonly<Record<number, string>>;
   /** Descriptions of statuses that are errors only in this API. */
@@ -76,6 +78,8 @@ export interface SharedFeature<V extends FeatureVariables = FeatureVariables> ex
   /** Names of the APIs whose requests a batch can contain. */
   readonly batchApis?: readonly string[];
   readonly endpoints: readonly FeatureEndpoint[];
+  /** Returns the endpoints with the options of keys of all features in their bodies, for the documents. */
+  readonly endpointsWith?: (fields: KeyFields) => readonly FeatureEndpoint[];
   /** Loads and returns the description of an API of other programs, which only the documents need. */
   readonly describeDoor?: () => DoorDescription;
   /** Fields that POST /ask and POST /chat accept in addition. */
@@ -132,16 +136,14 @@ export function refusedFieldsOf(features: readonly WithDoorNames[]): RequestFiel
   return Object.fromEntries(toolFields.map((name) => [name, refused]));
 }
 
-/** Returns the options of all features that requests about keys can set: in their bodies, or in answers. */
-export function keyFieldsOf(
-  features: readonly Pick<SharedFeature, 'keyOptions'>[],
-  part: 'body' | 'view',
-): RequestFields {
-  const options = features.flatMap(({ keyOptions }) => Object.entries(keyOptions));
-  return fieldsOf(
-    options.map(([name, option]) => [name, featureOption(name, option)]),
-    part,
-  );
+/** Options of keys in the bodies of requests and of answers. */
+export type KeyFields = Readonly<Record<'body' | 'view', RequestFields>>;
+
+/** Returns the options of all features that requests about keys can set. */
+export function keyFieldsOf(features: readonly Pick<SharedFeature, 'keyOptions'>[]): KeyFields {
+  const named = features.flatMap(({ keyOptions }) => Object.entries(keyOptions));
+  const options = named.map(([name, option]) => [name, featureOption(name, option)] as const);
+  return { body: fieldsOf(options, 'body'), view: fieldsOf(options, 'view') };
 }
 
 /** Returns the schema of a body with further fields. */

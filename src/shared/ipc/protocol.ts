@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import { historyBody } from '../api/health.js';
-import { keyView, newKey } from '../api/keys.js';
 import { modelEntry, modelList } from '../api/models.js';
 import { setupReport } from '../api/setup.js';
 import { sectionNames } from '../api/status.js';
@@ -47,7 +46,7 @@ const workerPersonLine = z.object({
 export type WorkerPersonLine = z.infer<typeof workerPersonLine>;
 
 /** Client that manages keys or acts as an administrator, and its request. */
-const actor = z.object({ client: z.string(), isAdmin: z.boolean(), requestId: z.string() });
+export const actor = z.object({ client: z.string(), isAdmin: z.boolean(), requestId: z.string() });
 export type Actor = z.infer<typeof actor>;
 
 /** API key as a worker stores it: by its SHA-256 digest (hex). */
@@ -62,10 +61,6 @@ export type WorkerKey = z.infer<typeof workerKey>;
 
 /** Rights of the client of a request. */
 export type ClientRights = Omit<WorkerKey, 'digest' | 'client'>;
-
-/** Key that an actor makes or changes. */
-const keyOrder = z.object({ name: z.string(), by: actor });
-const optionChanges = z.record(z.string(), z.union([z.string(), z.literal(true)]).nullable());
 
 /** API keys, and lines for people. `keys` is null if no key is configured, and requests need none. */
 const workerKeys = z.object({ keys: z.array(workerKey).nullable(), personLines: z.array(workerPersonLine) });
@@ -396,13 +391,6 @@ export const primaryCalls = {
   backupStore: { request: z.object({ name: z.string(), by: actor }), answer: storeBackup },
   verifyStore: { request: nothing, answer: storeReport },
   purgeClient: { request: z.object({ client: z.string(), by: actor }), answer: purgeReport },
-  /** `options`: texts to set, true for an option without a value, null to remove one. Answers also have those of features. */
-  makeKey: { request: keyOrder.extend({ options: optionChanges }), answer: newKey.loose() },
-  changeKey: { request: keyOrder.extend({ options: optionChanges }), answer: keyView.loose() },
-  removeKey: { request: keyOrder, answer: nothing },
-  /** `oldUntil`: day until which the old value works; null if it stops at once. */
-  rotateKey: { request: keyOrder.extend({ oldUntil: z.string().nullable() }), answer: newKey.loose() },
-  listKeys: { request: z.object({ by: actor }), answer: z.object({ keys: z.array(keyView.loose()) }) },
   /**
    * Returns the body of GET /usage: the usage of all clients for an administrator, otherwise of the client. Both days
    * are included.

@@ -18,10 +18,6 @@ export const logEvents = {
   client_purged: 'an operator removed all data of a client: client',
   job_ended_by_admin: 'an administrator ended a job of another client: by, job id, client, request id, outcome',
   keys_loaded: 'a changed keys file is in force: number of keys',
-  key_made: 'a client made a key over HTTP: name, by',
-  key_changed: 'a client changed the options of a key over HTTP: name, by',
-  key_removed: 'a client removed a key over HTTP: name, by',
-  key_rotated: 'a client replaced the value of a key over HTTP: name, by',
   keys_rejected:
     'the keys file, or the keys that hosts share in a store, have faults, and lines with faults are refused; or they cannot be read, and the old keys stay',
   accounts_loaded: 'a changed accounts file is in force: number of accounts',

@@ -5,7 +5,7 @@ import { addressClient, ssoClient, subClient, userClient } from '../../shared/cl
 import { type Clock, timestamp } from '../../shared/clock.js';
 import { isRefused, type Scope } from '../../shared/config/api-keys.js';
 import { RelayError } from '../../shared/errors.js';
-import type { ClientRights, WorkerSettings } from '../../shared/ipc/protocol.js';
+import type { Actor, ClientRights, WorkerSettings } from '../../shared/ipc/protocol.js';
 import { isUnixSocket } from '../../shared/node-internals/connections.js';
 import type { PeerCredentials } from '../../shared/node-internals/peer-credentials.js';
 import type { AsyncHandler, Handler, Primary, Reply } from '../http/exchange.js';
@@ -62,6 +62,12 @@ type KeyAuthority = Pick<Authority, 'keys' | 'clock' | 'signOn'>;
 /** Whether an accepted request has the scope `admin`; false if no keys are configured. */
 export function isAdmin({ locals }: Reply): boolean {
   return locals.key?.scopes.includes('admin') === true;
+}
+
+/** Returns the client of a request as the actor that manages keys or acts as an administrator. */
+export function actorOf(res: Reply): Actor {
+  const { client, requestId } = res.locals;
+  return { client, isAdmin: isAdmin(res), requestId };
 }
 
 /** Whether an unauthenticated route may show data of this scope. Missing and wrong keys cause no errors. */

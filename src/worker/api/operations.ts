@@ -7,14 +7,13 @@ import type { Clock } from '../../shared/clock.js';
 import { invalid } from '../../shared/errors.js';
 import type { AnswerOf } from '../../shared/ipc/peer.js';
 import type { PrimaryCalls } from '../../shared/ipc/protocol.js';
-import { type Authority, isAccepted, maySee } from '../access/authenticate.js';
+import { type Authority, actorOf, isAccepted, maySee } from '../access/authenticate.js';
 import type { Door, ModelsContext } from '../features/feature.js';
 import { readBody } from '../http/body.js';
 import type { BodyMemory } from '../http/body-memory.js';
 import type { AsyncHandler, Primary, Reply } from '../http/exchange.js';
 import { sendJson, sendWritten } from '../http/responses.js';
 import { defaultFirst } from './doors.js';
-import { actorOf } from './keys.js';
 import type { StatusViewers } from './status.js';
 
 /** Lifetime of the cached answer. Apart from the uptime, it changes only with a readiness check. */

@@ -1,7 +1,7 @@
 import type { Request } from 'express';
 import type { ModelEntry } from '../../shared/api/models.js';
 import type { Clock } from '../../shared/clock.js';
-import type { SharedFeature } from '../../shared/features/feature.js';
+import type { RequestFields, SharedFeature } from '../../shared/features/feature.js';
 import type { Calls, Peer } from '../../shared/ipc/peer.js';
 import type { WorkerCalls } from '../../shared/ipc/protocol.js';
 import type { Authority } from '../access/authenticate.js';
@@ -22,6 +22,8 @@ export interface WorkerCore<C extends Calls = Calls> {
   readonly clock: Clock;
   /** Logs an unexpected error, which ends no request. */
   readonly onFault: (fault: unknown) => void;
+  /** Options of keys of all features, in the bodies of requests. */
+  readonly keyFields: RequestFields;
   /** Aborted when this worker is about to exit. */
   readonly closing: AbortSignal;
   /** Dependencies of routes that run jobs. Use it only in requests: not all features exist before. */

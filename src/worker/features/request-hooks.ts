@@ -15,10 +15,9 @@ export async function createRequestHooks(
   modules: readonly WorkerModule[],
   core: CoreOfHooks,
   fields: RequestFields,
-  keyFields: RequestFields,
 ): Promise<RequestHooks> {
   const parts: WorkerPart[] = [];
-  const features = new RequestHooks(parts, fields, keyFields);
+  const features = new RequestHooks(parts, fields);
   const jobs = { ...core.jobs, features };
   for (const module of modules) parts.push(await module.createPart({ ...core, jobs }));
   return features;
@@ -27,14 +26,11 @@ export async function createRequestHooks(
 /** Calls the hooks of all features in a worker, in the order of their list. */
 export class RequestHooks implements JobAdmission {
   readonly fields: RequestFields;
-  /** Options of keys that belong to features, in the bodies of requests. */
-  readonly keyFields: RequestFields;
   readonly #parts: readonly WorkerPart[];
 
-  constructor(parts: readonly WorkerPart[], fields: RequestFields, keyFields: RequestFields) {
+  constructor(parts: readonly WorkerPart[], fields: RequestFields) {
     this.#parts = parts;
     this.fields = fields;
-    this.keyFields = keyFields;
   }
 
   get routes(): readonly FeatureRoute[] {

@@ -1,5 +1,7 @@
-import type { RedisMadeKeys } from '../../../src/features/redis/redis-made-keys.js';
-import { digestOf, type MadeKey, plainOptions } from '../../../src/shared/config/api-keys.js';
+import { type MadeKeyStore, sharedMadeKeys } from '../../../src/features/keys-api/made-key-store.js';
+import type { MadeKey } from '../../../src/features/keys-api/records.js';
+import { digestOf, plainOptions } from '../../../src/shared/config/api-keys.js';
+import { keyOptions } from '../../support/basics/key-options.js';
 import { randomNumbers } from '../../support/basics/random.js';
 import { until } from '../../support/basics/until.js';
 import { headersOf, type NamedKeys, writeNamedKeys } from '../../support/doors/named-keys.js';
@@ -43,7 +45,10 @@ describe('The keys in Redis', () => {
 
   it('are read by a host once after each change, and changed only by a host that knows them', async () => {
     const stores = [await openRedisAt(redis.url, limits), await openRedisAt(redis.url, limits)] as const;
-    const [north, south] = stores.map((store) => store.madeKeys as RedisMadeKeys) as [RedisMadeKeys, RedisMadeKeys];
+    const [north, south] = stores.map((store) => sharedMadeKeys(store.openText('made-keys'), keyOptions)) as [
+      MadeKeyStore,
+      MadeKeyStore,
+    ];
     expect([await north.read(), await south.read()]).toEqual([null, null]);
     expect(await north.write([keyOf('lab')])).toBe(true);
     expect(await south.write([keyOf('other')])).toBe(false);

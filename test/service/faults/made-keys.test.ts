@@ -1,6 +1,6 @@
 import { mkdir, readdir, readFile, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { readMadeKeys } from '../../../src/shared/config/made-keys.js';
+import { readMadeKeys } from '../../../src/features/keys-api/records.js';
 import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';
 import { keyOptions } from '../../support/basics/key-options.js';
 import { randomNumbers } from '../../support/basics/random.js';

@@ -7,6 +7,7 @@ import { parseCountedMessages, parseMessages } from '../../../src/features/anthr
 import { strictSchema } from '../../../src/features/codex/adapter.js';
 import { itemsOf } from '../../../src/features/codex/input.js';
 import { demoAdapter } from '../../../src/features/demo/adapter.js';
+import { makeKeyRequest } from '../../../src/features/keys-api/bodies.js';
 import { message } from '../../../src/features/mcp/messages.js';
 import { ollamaChatRequest, parseOllamaChat } from '../../../src/features/ollama/chat-request.js';
 import { ollamaGenerateRequest, parseOllamaGenerate } from '../../../src/features/ollama/generate-request.js';
@@ -27,7 +28,6 @@ import { withoutEcho } from '../../../src/primary/jobs/echo.js';
 import { emulated, withoutTools } from '../../../src/primary/jobs/emulated-tools.js';
 import { askRequest } from '../../../src/shared/api/ask.js';
 import { chatRequest } from '../../../src/shared/api/chat.js';
-import { makeKeyRequest } from '../../../src/shared/api/keys.js';
 import { RelayError } from '../../../src/shared/errors.js';
 import { Inbox, Outbox, type PeerMessage } from '../../../src/shared/ipc/packets.js';
 import { type JobRequest, jobRequest } from '../../../src/shared/job.js';

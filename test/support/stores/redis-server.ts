@@ -9,7 +9,6 @@ import { features } from '../../../src/features.js';
 import { systemClock } from '../../../src/shared/clock.js';
 import { type TemporaryFolder, temporaryFolder } from '../basics/folder.js';
 import { freePort } from '../basics/free-port.js';
-import { keyOptions } from '../basics/key-options.js';
 import { until } from '../basics/until.js';
 
 export const redisServer = '/usr/bin/redis-server';
@@ -115,5 +114,5 @@ export function placeOf(url: string): RedisPlace {
 
 /** Opens the store of one host, with the tables of all features. */
 export function openRedisAt(url: string, limits: RedisLimits, jobs = usualJobLimits): Promise<RedisStore> {
-  return openRedis(placeOf(url), systemClock, { ...limits, jobs, keyOptions, tables });
+  return openRedis(placeOf(url), systemClock, { ...limits, jobs, tables });
 }

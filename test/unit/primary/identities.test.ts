@@ -1,10 +1,10 @@
 import { Registry } from 'prom-client';
+import { ownActs } from '../../../src/features/keys-api/made-keys.js';
 import { SearchQuota, searchLimitsOf } from '../../../src/features/search/search-quota.js';
 import { deliveryTable } from '../../../src/features/webhooks/deliveries.js';
 import { Notices } from '../../../src/features/webhooks/notices.js';
 import type { Notice } from '../../../src/features/webhooks/webhooks.js';
 import { Clients, clientBounds } from '../../../src/primary/access/clients.js';
-import { ownActs } from '../../../src/primary/access/made-keys.js';
 import { RateLimit } from '../../../src/primary/access/rate-limit.js';
 import { eligibleAccounts } from '../../../src/primary/cli/account-choice.js';
 import { plainLaunch } from '../../../src/primary/cli/contract/adapter.js';
@@ -19,7 +19,7 @@ import { noBill } from '../../../src/primary/store/contract/usage.js';
 import { memoryStore } from '../../../src/primary/store/memory/memory-store.js';
 import { MemoryTable } from '../../../src/primary/store/memory/memory-table.js';
 import { holderOf, readClientId, spendersOf, writeClientId } from '../../../src/shared/client.js';
-import { type ApiKey, digestOf, type MadeKey, plainOptions } from '../../../src/shared/config/api-keys.js';
+import { type AddedKey, type ApiKey, digestOf, plainOptions } from '../../../src/shared/config/api-keys.js';
 import { chainId } from '../../../src/shared/text/chain.js';
 import { KeyRing } from '../../../src/worker/access/keys.js';
 import { FakeClock } from '../../support/basics/fake-clock.js';
@@ -43,18 +43,19 @@ const limitsIn = (clients: Clients) => (client: string) =>
   searchLimitsOf(client, (each) => clients.optionsOf(each).featureOptions);
 
 const operatorKey = (name: string): ApiKey => ({ name, digest: digestOf(`operator ${name}`), ...options });
-const madeKey = (client: string): MadeKey => {
-  const made = { owner: 'sso ada', madeAt: 0, groups: [] };
-  return { name: 'ada', client, digest: digestOf(client), ...options, ...made };
+const madeKey = (client: string): AddedKey => {
+  return { name: 'ada', client, digest: digestOf(client), ...options, groups: [] };
 };
 
 function createClients(): Clients {
-  return new Clients({
+  const created = new Clients({
     ...{ rateMaxRequests: 1, rateWindowMs: 1000, needsKey: true, sharedBudgets: [], apiKeys: [] },
     namedKeys: ['ada', 'ada~1'].map(operatorKey),
-    madeKeys: ['made ada~1', 'made ada~2', 'sso ada/ada~1', 'sso ada/ada~2', 'sso eve/ada~1'].map(madeKey),
     personLines: ['ada', 'eve'].map((name) => ({ name, ...options })),
   });
+  const added = ['made ada~1', 'made ada~2', 'sso ada/ada~1', 'sso ada/ada~2', 'sso eve/ada~1'];
+  created.replaceAddedKeys(added.map(madeKey));
+  return created;
 }
 
 const clients = createClients();
@@ -278,18 +279,18 @@ describe('Clients with equal names', () => {
 
 describe('A person who deletes a key and makes another one', () => {
   const [first, second] = ['sso ada/ada~1', 'sso ada/other~2'] as const;
-  const madeKeys = (client: string): MadeKey[] => [{ ...madeKey(client), tokens: null, rate: null }];
+  const madeKeys = (client: string): AddedKey[] => [{ ...madeKey(client), tokens: null, rate: null }];
 
   it('does not begin budget, rate, searches and files anew', async () => {
     const now = new FakeClock();
     const people = createClients();
-    people.replaceMadeKeys(madeKeys(first));
+    people.replaceAddedKeys(madeKeys(first));
     const budgets = new CountedBudgets(now, (client) => people.budgetsOf(client));
     const limit = new RateLimit((client) => people.ratesOf(client), now);
     const quota = new SearchQuota('native', limitsIn(people), budgets, now);
     budgets.jobEnded({ client: first }, { ...noBill, outputTokens: 1, searches: 1 });
     expect(await limit.takeRequest(first)).toMatchObject({ isAllowed: true });
-    people.replaceMadeKeys(madeKeys(second));
+    people.replaceAddedKeys(madeKeys(second));
     for (const client of [second, 'sso ada']) {
       expect(() => budgets.checkBudget({ client })).toThrow('budget of this person is used up: 1 of 1 tokens');
       expect(await limit.takeRequest(client)).toMatchObject({ isAllowed: false });
@@ -302,7 +303,7 @@ describe('A person who deletes a key and makes another one', () => {
     const wide = { tokens: { max: 9, period: 'day' }, rate: { maxRequests: 9, windowMs: 1000 } } as const;
     const content = { keys: [], budgets: [], personLines: [{ name: 'ada', ...options, ...wide }] };
     people.replaceNamedKeys(content);
-    people.replaceMadeKeys([madeKey(first)]);
+    people.replaceAddedKeys([madeKey(first)]);
     const budgets = new CountedBudgets(new FakeClock(), (client) => people.budgetsOf(client));
     budgets.jobEnded({ client: first }, { ...noBill, outputTokens: 1 });
     expect(() => budgets.checkBudget({ client: first })).toThrow('budget of the API key is used up: 1 of 1 tokens');

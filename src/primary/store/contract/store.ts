@@ -4,8 +4,8 @@ import { type AnswerStore, answerTtlMs } from './answers.js';
 import type { ConversationJournal } from './conversations.js';
 import type { FileStore } from './files.js';
 import type { JobRecord, JobStore } from './jobs.js';
-import type { MadeKeyStore } from './made-keys.js';
 import type { ResponseStore } from './responses.js';
+import type { SharedText } from './shared-text.js';
 import type { StoreTables } from './tables.js';
 import type { UsageStore } from './usage.js';
 
@@ -38,8 +38,6 @@ export interface Store {
   readonly conversations: ConversationJournal;
   readonly jobs: JobStore;
   readonly usage: UsageStore;
-  /** Keys made over HTTP that are valid on all hosts; null if the only host stores them in a file. */
-  readonly madeKeys: MadeKeyStore | null;
   /** Recorded answers, which repeated requests get. */
   readonly answers: AnswerStore;
   /** Stored responses of the Responses API. */
@@ -51,6 +49,8 @@ export interface Store {
   readonly upkeep: StoreUpkeep;
   /** Whether the last write succeeded. */
   readonly isUp: boolean;
+  /** Opens the text of this name; null if no other host uses the store. */
+  openText(name: string): SharedText | null;
   /** Sets the only observer; a second call replaces it. */
   observe(observer: StoreObserver): void;
   /**

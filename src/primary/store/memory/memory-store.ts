@@ -43,7 +43,7 @@ export function memoryStore(declared: readonly StoreTable[]): Store {
   return {
     kind: 'memory',
     conversations: noJournal,
-    madeKeys: null,
+    openText: () => null,
     jobs: new MemoryJobs(),
     usage: noUsageStore,
     upkeep: memoryUpkeep({ idempotency: answers, responses, files, ...Object.fromEntries(tables) }),

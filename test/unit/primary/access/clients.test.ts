@@ -7,7 +7,7 @@ function keyOf(name: string, options: Partial<ApiKey> = {}): ApiKey {
 
 const own = { rate: { maxRequests: 5, windowMs: 1000 }, maxConcurrent: 2, maxQueued: 3, weight: 2, models: ['a'] };
 const cap = { rateMaxRequests: 9, rateWindowMs: 60_000 };
-const nothing = { apiKeys: [], namedKeys: [], sharedBudgets: [], madeKeys: [], personLines: [] };
+const nothing = { apiKeys: [], namedKeys: [], sharedBudgets: [], personLines: [] };
 const noLines = { keys: [], budgets: [], personLines: [] };
 const none = { rate: null, maxConcurrent: null, maxQueued: null, weight: null, models: null };
 
@@ -94,8 +94,8 @@ describe('The groups whose budgets limit a person', () => {
     sharedBudgets: budgetsFor('biology', 'art', '*'),
     personLines: [line],
     namedKeys: [keyOf('bob', { group: 'art' })],
-    madeKeys: [made, { ...made, ...keyOf('phone', { group: 'art' }), client: 'made phone~2' }],
   });
+  people.replaceAddedKeys([made, { ...made, ...keyOf('phone', { group: 'art' }), client: 'made phone~2' }]);
 
   it.each<[client: string, named: string[], groups: string[]]>([
     ['sso ada', ['lab', 'biology', 'art', 'biology'], ['biology', 'art']],
@@ -234,7 +234,7 @@ describe('The access of a client', () => {
   it('ends with the line of its person, also for the keys that the person has made', () => {
     const clients = new Clients({ ...cap, ...nothing, needsKey: true });
     const key = madeKey('laptop', 'sso ada');
-    clients.replaceMadeKeys([key]);
+    clients.replaceAddedKeys([key]);
     const [client = ''] = clients.keyClients;
     const validKeys = () => clients.workerKeys.keys?.filter(({ expiresAt }) => (expiresAt ?? day) >= day).length;
     expect([client.startsWith('sso ada/'), clients.hasAccess(client, 0), validKeys()]).toEqual([true, true, 1]);
@@ -248,14 +248,15 @@ describe('The access of a client', () => {
     expect([clients.hasAccess('sso ada', 2), clients.hasAccess(client, 2), validKeys()]).toEqual([false, false, 0]);
     clients.recordPerson('sso ada', ['lab']);
     expect([clients.hasAccess('sso ada', 2), validKeys()]).toEqual([true, 1]);
-    clients.replaceMadeKeys([]);
+    clients.replaceAddedKeys([]);
     expect(clients.hasAccess(client, 2)).toBe(false);
   });
 
   it('does not end for keys that a host does not know yet, and for clients that need no key', () => {
     const clients = clientsWith([]);
+    clients.replaceAddedKeys(null);
     expect(clients.hasAccess('made laptop~8f2a11c09b3e', 0)).toBe(true);
-    clients.replaceMadeKeys([]);
+    clients.replaceAddedKeys([]);
     expect(clients.hasAccess('made laptop~8f2a11c09b3e', 0)).toBe(false);
     const open = new Clients({ ...cap, ...nothing, needsKey: false });
     for (const client of ['user ada', 'address 127.0.0.1', 'key old']) expect(open.hasAccess(client, 0)).toBe(true);

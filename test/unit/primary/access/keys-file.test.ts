@@ -15,7 +15,6 @@ function createListener(reportsCosts = true) {
     apiKeys: [],
     namedKeys: readKeysFile(lineOf('ada'), keyOptions).keys,
     sharedBudgets: [],
-    madeKeys: [],
     personLines: [],
     needsKey: true,
   });
@@ -24,7 +23,15 @@ function createListener(reportsCosts = true) {
   const names = () => clients.workerKeys.keys?.filter((key) => !isRefused(key)).map(({ name }) => name);
   const fileFaults = new FileFaults();
   const onChange = async () => void told.push(names());
-  const listener = keysListener({ clients, keyOptions, onChange, fileFaults, log, reportsCosts });
+  const listener = keysListener({
+    clients,
+    keyOptions,
+    onChange,
+    fileFaults,
+    log,
+    reportsCosts,
+    findWarnings: () => [],
+  });
   return { listener, log, told, names, fileFaults };
 }
 

@@ -1,8 +1,8 @@
+import { readMadeKeys } from '../../../../src/features/keys-api/records.js';
 import { Clients } from '../../../../src/primary/access/clients.js';
 import { FileFaults } from '../../../../src/primary/access/file-faults.js';
 import { keysListener } from '../../../../src/primary/access/keys-file.js';
 import { digestOf } from '../../../../src/shared/config/api-keys.js';
-import { readMadeKeys } from '../../../../src/shared/config/made-keys.js';
 import { KeyRing } from '../../../../src/worker/access/keys.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { keyOptions } from '../../../support/basics/key-options.js';
@@ -48,13 +48,21 @@ function isValid(rights: { readonly expiresAt: number | null } | null): boolean 
 }
 
 async function createService(reportsCosts = true) {
-  const content = { apiKeys: [], namedKeys: [], madeKeys: [], personLines: [], sharedBudgets: [] };
+  const content = { apiKeys: [], namedKeys: [], personLines: [], sharedBudgets: [] };
   const clients = new Clients({ ...content, needsKey: true, rateMaxRequests: 0, rateWindowMs: 1000 });
   const ring = new KeyRing();
   const budgets = new CountedBudgets(clock, (client, groups) => clients.budgetsOf(client, groups));
   const fileFaults = new FileFaults();
   const onChange = async () => ring.replace(JSON.parse(JSON.stringify(clients.workerKeys)));
-  const listener = keysListener({ clients, keyOptions, onChange, fileFaults, log: new LogBook(), reportsCosts });
+  const listener = keysListener({
+    clients,
+    keyOptions,
+    onChange,
+    fileFaults,
+    log: new LogBook(),
+    reportsCosts,
+    findWarnings: () => [],
+  });
   const hasBudget = (client: string) => {
     try {
       budgets.checkBudget({ client });
@@ -170,7 +178,7 @@ describe('After a change of the keys made over HTTP', () => {
       const shown = () => [...names, 'removed'].filter((name) => isValid(ring.find(name)));
       const read = (rows: readonly unknown[]) => {
         const keys = readMadeKeys(JSON.stringify({ version: 1, keys: rows }), keyOptions);
-        clients.replaceMadeKeys(keys);
+        clients.replaceAddedKeys(keys);
         ring.replace(JSON.parse(JSON.stringify(clients.workerKeys)));
         return keys.filter((key) => key.damage !== undefined).length;
       };

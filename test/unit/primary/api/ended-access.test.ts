@@ -28,13 +28,13 @@ it('The jobs and idle processes of a key end when it expires, as those of a revo
   const clock = new FakeClock();
   const expiresAt = clock.now() + 1000;
   const keyOf = (name: string, more: object) => ({ name, digest: digestOf(name), ...plainOptions, ...more });
-  const made = { owner: 'key root', madeAt: 0, groups: [], client: 'made ci~1', expiresAt };
+  const made = { groups: [], client: 'made ci~1', expiresAt };
   const clients = new Clients({
     ...{ rateMaxRequests: 0, rateWindowMs: 1000, needsKey: true, sharedBudgets: [], apiKeys: [] },
     namedKeys: [keyOf('ada', { expiresAt }), keyOf('bob', {})],
-    madeKeys: [keyOf('ci', made) as never],
     personLines: [{ name: 'eve', ...plainOptions, expiresAt }],
   });
+  clients.replaceAddedKeys([{ ...keyOf('ci', {}), ...made }]);
   const all = ['key ada', 'key ada/user', 'made ci~1', 'sso eve', 'key bob'];
   const lists: Record<'jobs' | 'background' | 'processes', string[]> = { jobs: [], background: [], processes: [] };
   const end = (list: 'background' | 'processes') => (isAmong: (client: string) => boolean) =>

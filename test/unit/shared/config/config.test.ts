@@ -109,8 +109,8 @@ const expectations: Readonly<Record<VariableName, Expectation>> = {
   },
   MODEL_API_ACCOUNTS_AS_ROOT: { key: 'accountsAsRoot', good: { true: true, false: false }, bad: ['', 'yes'] },
   MODEL_API_STATE_FOLDER: {
-    key: 'madeKeysFile',
-    good: { '/var/lib/relay': '/var/lib/relay/made-keys.json' },
+    key: 'stateFolder',
+    good: { '/var/lib/relay': '/var/lib/relay' },
     bad: ['', 'relative/folder'],
   },
   MODEL_API_METRICS_AUTH: {
@@ -398,8 +398,7 @@ describe('The configuration', () => {
       apiKeys: [],
       namedKeys: [],
       sharedBudgets: [],
-      madeKeys: [],
-      madeKeysFile: null,
+      stateFolder: null,
       firstStartFile: null,
       modelSizesFile: null,
       personLines: [],

@@ -19,7 +19,6 @@ const plain = {
   mayFallBack: true,
   hasSubclients: false,
   expiresAt: null,
-  maxOwnKeys: null,
   previous: null,
   featureOptions: {},
 };
@@ -76,7 +75,7 @@ describe('A line of a keys file', () => {
     [`ada:sha256:${digestOf('')}`, 'this is the digest of an empty key'],
     [
       `ada:sha256:${digest}:`,
-      'unknown option; the options are scopes, rate, concurrent, queue, weight, models, accounts, fallback, tokens, cost, group, subclients, expires, own_keys, previous, webhooks, search',
+      'unknown option; the options are scopes, rate, concurrent, queue, weight, models, accounts, fallback, tokens, cost, group, subclients, expires, previous, webhooks, own_keys, search',
     ],
     [`ada:sha256:${digest}:queue=1,`, 'unknown option; the options are'],
     [`ada:sha256:${digest}: queue=1`, 'unknown option " queue"; did you mean queue?'],

@@ -13,11 +13,7 @@ function partWith(route: `/${string}`, admitJob: Required<WorkerPart>['admitJob'
 
 describe('The hooks of features for requests', () => {
   it('add to the form of a job what each feature returns', () => {
-    const hooks = new RequestHooks(
-      [partWith('/a', ({ fields }) => fields), partWith('/b', () => ({ other: 1 }))],
-      {},
-      {},
-    );
+    const hooks = new RequestHooks([partWith('/a', ({ fields }) => fields), partWith('/b', () => ({ other: 1 }))], {});
     expect(hooks.admitJob(job)).toEqual({ note: 'a', other: 1 });
     expect(hooks.routes.map(({ route }) => route)).toEqual(['/a', '/b']);
   });
@@ -26,7 +22,7 @@ describe('The hooks of features for requests', () => {
     const refuse = () => {
       throw new Error('no');
     };
-    const hooks = new RequestHooks([partWith('/a', () => ({})), partWith('/b', refuse)], {}, {});
+    const hooks = new RequestHooks([partWith('/a', () => ({})), partWith('/b', refuse)], {});
     expect(() => hooks.admitJob(job)).toThrow('no');
   });
 });

@@ -74,7 +74,7 @@ describe('A background job', () => {
   it('has in its form what features add', async () => {
     const primary = new FakePrimary({ accept: { id: 'some-id', createdAt: 0, isDurable: false } });
     const part: WorkerPart = { routes: [], admitJob: ({ fields, isBackground }) => ({ ...fields, isBackground }) };
-    const features = new RequestHooks([part], {}, {});
+    const features = new RequestHooks([part], {});
     const job = { ...order, featureFields: { note: 'a' } };
     const accept: AsyncHandler = (_req, res) => acceptJob({ ...partsOf(primary), features }, res, job, form);
     expect((await answerOf([accept])).status).toBe(202);

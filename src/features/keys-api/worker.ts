@@ -1,3 +1,11 @@
+import { type RequestFields, withFields } from '../../shared/features/feature.js';
+import type { Actor } from '../../shared/ipc/protocol.js';
+import { actorOf, authenticateOperator } from '../../worker/access/authenticate.js';
+import type { WorkerCore, WorkerPart } from '../../worker/features/feature.js';
+import { readBody } from '../../worker/http/body.js';
+import type { BodyMemory } from '../../worker/http/body-memory.js';
+import type { AsyncHandler, Reply } from '../../worker/http/exchange.js';
+import { sendJson } from '../../worker/http/responses.js';
 import {
   type ChangeKeyRequest,
   changeKeyRequest,
@@ -5,21 +13,25 @@ import {
   makeKeyRequest,
   rotateKeyRequest,
   textsIn,
-} from '../../shared/api/keys.js';
-import { type RequestFields, withFields } from '../../shared/features/feature.js';
-import type { Actor } from '../../shared/ipc/protocol.js';
-import { isAdmin } from '../access/authenticate.js';
-import { readBody } from '../http/body.js';
-import type { BodyMemory } from '../http/body-memory.js';
-import type { AsyncHandler, Primary, Reply } from '../http/exchange.js';
-import { sendJson } from '../http/responses.js';
+} from './bodies.js';
+import type { calls } from './shared.js';
 
-/** Routes for keys over HTTP. */
+type KeyCalls = WorkerCore<typeof calls>['primary'];
 
-/** Returns the client of a request as the actor that manages keys or acts as an administrator. */
-export function actorOf(res: Reply): Actor {
-  const { client, requestId } = res.locals;
-  return { client, isAdmin: isAdmin(res), requestId };
+export function createPart({ primary, authority, jobs, keyFields }: WorkerCore<typeof calls>): WorkerPart {
+  const { bodies } = jobs;
+  const may = authenticateOperator(authority, null);
+  return {
+    routes: [
+      { route: '/keys', get: [may, getKeys(primary)], post: [may, postKey(primary, bodies, keyFields)] },
+      {
+        route: '/keys/{name}',
+        patch: [may, patchKey(primary, bodies, keyFields)],
+        delete: [may, deleteKey(primary)],
+      },
+      { route: '/keys/{name}/rotate', post: [may, postRotate(primary, bodies)] },
+    ],
+  };
 }
 
 /** Changes keys. The answer is sent although the change may end the access of the key that asked for it. */
@@ -29,17 +41,17 @@ function changeKeys<T>(res: Reply, change: (by: Actor) => Promise<T>): Promise<T
 }
 
 /** `fields`: options of features. */
-export function postKey(primary: Primary, bodies: BodyMemory, fields: RequestFields): AsyncHandler {
+function postKey(primary: KeyCalls, bodies: BodyMemory, fields: RequestFields): AsyncHandler {
   const schema = withFields<MakeKeyRequest>(makeKeyRequest, fields);
   return async (req, res) => {
-    const { name, ...options } = await readBody(req, res, bodies, schema);
+    const { name, ...options }: MakeKeyRequest = await readBody(req, res, bodies, schema);
     const sent = { name, options: textsIn(options) };
     const made = await changeKeys(res, (by) => primary.call('makeKey', { ...sent, by }));
     sendJson(res, made, 201);
   };
 }
 
-export function getKeys(primary: Primary): AsyncHandler {
+function getKeys(primary: KeyCalls): AsyncHandler {
   return async (_req, res) => {
     const { keys } = await primary.call('listKeys', { by: actorOf(res) });
     sendJson(res, { keys, request_id: res.locals.requestId });
@@ -47,7 +59,7 @@ export function getKeys(primary: Primary): AsyncHandler {
 }
 
 /** `fields`: options of features. */
-export function patchKey(primary: Primary, bodies: BodyMemory, fields: RequestFields): AsyncHandler {
+function patchKey(primary: KeyCalls, bodies: BodyMemory, fields: RequestFields): AsyncHandler {
   const schema = withFields<ChangeKeyRequest>(changeKeyRequest, fields);
   return async (req, res) => {
     const options = textsIn(await readBody(req, res, bodies, schema));
@@ -56,7 +68,7 @@ export function patchKey(primary: Primary, bodies: BodyMemory, fields: RequestFi
   };
 }
 
-export function deleteKey(primary: Primary): AsyncHandler {
+function deleteKey(primary: KeyCalls): AsyncHandler {
   return async (req, res) => {
     const name = String(req.params.name);
     await changeKeys(res, (by) => primary.call('removeKey', { name, by }));
@@ -64,7 +76,7 @@ export function deleteKey(primary: Primary): AsyncHandler {
   };
 }
 
-export function postRotate(primary: Primary, bodies: BodyMemory): AsyncHandler {
+function postRotate(primary: KeyCalls, bodies: BodyMemory): AsyncHandler {
   return async (req, res) => {
     const { old_until: oldUntil = null } = await readBody(req, res, bodies, rotateKeyRequest);
     const name = String(req.params.name);

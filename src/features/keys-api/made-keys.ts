@@ -1,28 +1,23 @@
 import { randomBytes } from 'node:crypto';
+import { type FileFaults, type ReloadedFile, shownFaults } from '../../primary/access/file-faults.js';
+import type { RateLimit } from '../../primary/access/rate-limit.js';
+import type { PrimaryCore } from '../../primary/features/feature.js';
 import type { OperatorAct } from '../../shared/acts.js';
-import type { KeyView, NewKey } from '../../shared/api/keys.js';
 import { dayQuery } from '../../shared/api/usage.js';
 import { inLine } from '../../shared/async.js';
-import { madeKeyClient } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
-import {
-  type ApiKey,
-  clientOf,
-  digestOf,
-  type KeyOptions,
-  type MadeKey,
-  plainOptions,
-} from '../../shared/config/api-keys.js';
+import { type ApiKey, clientOf, digestOf, type KeyOptions, plainOptions } from '../../shared/config/api-keys.js';
 import { OptionFault, type OptionTable } from '../../shared/config/key-options.js';
 import { dayText, keyNamePattern } from '../../shared/config/key-values.js';
 import { ignoreFailure, invalid, RelayError, storeUnavailable } from '../../shared/errors.js';
 import type { Actor } from '../../shared/ipc/protocol.js';
-import type { Logger } from '../../shared/log/logger.js';
+import type { LogEvent, Logger } from '../../shared/log/logger.js';
 import { formatCount } from '../../shared/text/format.js';
-import type { MadeKeyStore } from '../store/contract/made-keys.js';
-import type { Clients } from './clients.js';
-import { type FileFaults, shownFaults } from './file-faults.js';
-import type { RateLimit } from './rate-limit.js';
+import type { KeyView, NewKey } from './bodies.js';
+import { ownKeysIn, ownKeysName } from './key-option.js';
+import type { MadeKeyStore } from './made-key-store.js';
+import { type MadeKey, madeKeyClient } from './records.js';
+import type { logEvents } from './shared.js';
 
 /** Texts of the options to set, and null for options to remove. */
 export type OptionChanges = Readonly<Record<string, string | true | null>>;
@@ -30,7 +25,7 @@ export type OptionChanges = Readonly<Record<string, string | true | null>>;
 export interface MadeKeysParts {
   /** Store of the keys; null if none can be made. */
   readonly store: MadeKeyStore | null;
-  readonly clients: Clients;
+  readonly clients: PrimaryCore['clients'];
   readonly keyOptions: OptionTable;
   /** Sends the keys to the workers. Resolves when they use them. */
   readonly onChange: () => Promise<void>;
@@ -42,9 +37,14 @@ export interface MadeKeysParts {
   /** Counts the acts of people on own keys. */
   readonly ownActsLimit: Pick<RateLimit, 'takeRequest'>;
   readonly clock: Pick<Clock, 'now'>;
-  readonly log: Pick<Logger, 'info' | 'error'>;
+  readonly log: Pick<Logger<LogEvent | KeyAct>, 'info' | 'error'>;
 }
 
+const reloaded: ReloadedFile = {
+  ...{ name: 'made_keys', publicName: 'made_keys', part: 'keys' },
+  words:
+    'in the keys made over HTTP: damaged ones are refused, and unreadable ones stay as they were: the log has it as keys_rejected',
+};
 /** Largest number of keys that can be made over HTTP. */
 const maxKeys = 1000;
 /** Bytes of the random id of a key. Ids need not be secret, only different for keys with the same name. */
@@ -60,18 +60,30 @@ export const ownActs = { maxRequests: 30, windowMs: 3_600_000 };
  */
 export class MadeKeys {
   readonly #parts: MadeKeysParts;
+  #keys: readonly MadeKey[] = [];
   /** Changes run one after the other, so that each sees the keys of the one before it. */
   readonly #inLine = inLine();
 
   constructor(parts: MadeKeysParts) {
     this.#parts = parts;
+    parts.fileFaults.add(reloaded);
+    parts.clients.replaceAddedKeys(null); // until they are read
+  }
+
+  /** Returns warnings about keys with the name of a key of the operator. Each remains a client of its own. */
+  findWarnings(): string[] {
+    const names = new Set(this.#parts.clients.operatorKeys.map(({ name }) => name));
+    return this.#keys.flatMap(({ name, client }) => {
+      const warning = `MODEL_API_KEYS_FILE: a key that was made over HTTP has the name ${name}, too. It is another client, ${client}.`;
+      return names.has(name) ? [warning] : [];
+    });
   }
 
   /** Lists all keys for an administrator, else the own ones. */
   list(by: Actor): KeyView[] {
     this.#checkActor(by);
     const { clients } = this.#parts;
-    const made = clients.madeKeys.filter(({ owner }) => by.isAdmin || owner === by.client);
+    const made = this.#keys.filter(({ owner }) => by.isAdmin || owner === by.client);
     return [...(by.isAdmin ? clients.operatorKeys : []), ...made].map((key) => this.#viewOf(key));
   }
 
@@ -87,21 +99,20 @@ export class MadeKeys {
       const { clients, clock } = this.#parts;
       if (!keyNamePattern.test(name)) throw invalid('name', 'must be 1 to 64 letters, digits and . _ -');
       if (clients.keyNames.includes(name)) throw invalid('name', `another key already has the name ${name}`);
-      const { madeKeys } = clients;
-      if (madeKeys.length >= maxKeys) throw new RelayError('forbidden', `there are ${maxKeys} keys made over HTTP`);
+      if (this.#keys.length >= maxKeys) throw new RelayError('forbidden', `there are ${maxKeys} keys made over HTTP`);
       const maker = this.#makerOf(by);
-      const ownCount = madeKeys.filter(({ owner }) => owner === by.client).length;
-      if (maker !== null && ownCount >= (maker.maxOwnKeys ?? 0))
+      const ownCount = this.#keys.filter(({ owner }) => owner === by.client).length;
+      if (maker !== null && ownCount >= ownKeysIn(maker))
         throw new RelayError(
           'forbidden',
-          `you may have ${formatCount(maker.maxOwnKeys ?? 0, 'key')} (own_keys): delete one first`,
+          `you may have ${formatCount(ownKeysIn(maker), 'key')} (own_keys): delete one first`,
         );
       const options = this.#optionsOf(maker ?? plainOptions, maker, changes);
       const key = randomKey();
       const client = madeKeyClient(maker === null ? null : by.client, { name, id });
       const groups = maker === null ? [] : clients.budgetGroupsOf(by.client);
       const made = { name, client, digest: digestOf(key), owner: by.client, madeAt: clock.now(), groups, ...options };
-      return { client, keys: [...madeKeys, made], answer: { key, ...this.#viewOf(made) } };
+      return { client, keys: [...this.#keys, made], answer: { key, ...this.#viewOf(made) } };
     });
   }
 
@@ -148,7 +159,8 @@ export class MadeKeys {
   #checkActor(by: Actor): void {
     if (this.#parts.store === null)
       throw new RelayError('forbidden', 'keys cannot be made over HTTP: the service has no state folder');
-    if (!by.isAdmin && (this.#makerOf(by)?.maxOwnKeys ?? 0) === 0)
+    const maker = this.#makerOf(by);
+    if (maker !== null && ownKeysIn(maker) === 0)
       throw new RelayError('forbidden', 'this needs the scope admin, or a person signed on with the option own_keys');
   }
 
@@ -156,7 +168,7 @@ export class MadeKeys {
   #find(by: Actor, name: string): MadeKey {
     this.#checkActor(by);
     const { clients } = this.#parts;
-    const key = clients.madeKeys.find((each) => each.name === name);
+    const key = this.#keys.find((each) => each.name === name);
     if (key !== undefined && (by.isAdmin || key.owner === by.client)) return key;
     if (by.isAdmin && clients.keyNames.includes(name))
       throw new RelayError('forbidden', `the operator has configured ${name}: change it in the keys file`);
@@ -180,7 +192,7 @@ export class MadeKeys {
       const oldTexts = table.textsOf(old, true);
       const defaults = table.textsOf(base, true);
       const unchanged = Object.entries({ ...oldTexts, ...pick(defaults, removed) }).filter(
-        ([name]) => name !== 'own_keys' && (!removed.includes(name) || name in defaults),
+        ([name]) => name !== ownKeysName && (!removed.includes(name) || name in defaults),
       );
       const options = { ...plainOptions, ...table.readTexts(Object.fromEntries([...unchanged, ...texts])) };
       if (options.costUsd !== null && !this.#parts.reportsCosts)
@@ -195,7 +207,7 @@ export class MadeKeys {
 
   /** Returns all keys, with one of them changed or removed. */
   #keysWith(old: MadeKey, changed: MadeKey | null): readonly MadeKey[] {
-    return this.#parts.clients.madeKeys.flatMap((each) => (each === old ? (changed ?? []) : each));
+    return this.#keys.flatMap((each) => (each === old ? (changed ?? []) : each));
   }
 
   /**
@@ -247,12 +259,12 @@ export class MadeKeys {
 
   /** Reports the faults of the records in use. */
   #reportRecords(): void {
-    this.#reportFaults(this.#parts.clients.madeKeys.flatMap(({ damage }) => damage?.fault ?? []));
+    this.#reportFaults(this.#keys.flatMap(({ damage }) => damage?.fault ?? []));
   }
 
   #reportFaults(faults: readonly string[]): void {
     const { fileFaults, log } = this.#parts;
-    if (fileFaults.replace('made_keys', faults) && faults.length > 0)
+    if (fileFaults.replace(reloaded.name, faults) && faults.length > 0)
       log.error('keys_rejected', { error: shownFaults(faults) });
   }
 
@@ -270,7 +282,8 @@ export class MadeKeys {
   }
 
   async #activate(keys: readonly MadeKey[]): Promise<void> {
-    this.#parts.clients.replaceMadeKeys(keys);
+    this.#keys = keys;
+    this.#parts.clients.replaceAddedKeys(keys);
     await this.#parts.onChange();
   }
 }
@@ -282,7 +295,7 @@ interface Change<T> {
   readonly answer: T;
 }
 
-type KeyAct = 'key_made' | 'key_changed' | 'key_removed' | 'key_rotated';
+type KeyAct = keyof typeof logEvents;
 
 function pick<T>(from: Readonly<Record<string, T>>, names: readonly string[]): Record<string, T> {
   return Object.fromEntries(Object.entries(from).filter(([name]) => names.includes(name)));

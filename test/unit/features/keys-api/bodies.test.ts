@@ -1,4 +1,4 @@
-import { makeKeyRequest, textsIn } from '../../../../src/shared/api/keys.js';
+import { makeKeyRequest, textsIn } from '../../../../src/features/keys-api/bodies.js';
 
 describe('The options in the body of a request for a key', () => {
   it('become texts of the keys file, and null removes an option', () => {

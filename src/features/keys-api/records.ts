@@ -1,9 +1,31 @@
 import { z } from 'zod';
-import { madeKeyClient, readClientId } from '../client.js';
-import { meaningOf } from '../text/system-error.js';
-import { digestsOf, type MadeKey, plainOptions, refusedOptions } from './api-keys.js';
-import type { OptionTable } from './key-options.js';
-import { keyNamePattern } from './key-values.js';
+import { encodeClient, readClientId } from '../../shared/client.js';
+import { type AddedKey, digestsOf, plainOptions, refusedOptions } from '../../shared/config/api-keys.js';
+import type { OptionTable } from '../../shared/config/key-options.js';
+import { keyNamePattern } from '../../shared/config/key-values.js';
+import { meaningOf } from '../../shared/text/system-error.js';
+
+/** Key that was made over HTTP. */
+export interface MadeKey extends AddedKey {
+  /** Client that has made it. */
+  readonly owner: string;
+  /** Time at which it was made, in milliseconds since the epoch. */
+  readonly madeAt: number;
+  /** Stored record of a key that is refused because its record has a fault. */
+  readonly damage?: { readonly record: unknown; readonly fault: string };
+}
+
+/**
+ * Returns the client for a key. `person`: client of the person who makes it; null for others. `id`: is never given twice,
+ * and the name may be.
+ */
+export function madeKeyClient(
+  person: string | null,
+  { name, id }: { readonly name: string; readonly id: string },
+): string {
+  if (person === null) return encodeClient({ kind: 'made', name, id });
+  return encodeClient({ kind: 'sso', name: readClientId(person).name, key: { name, id } });
+}
 
 const content = z.object({ version: z.literal(1), keys: z.array(z.unknown()) });
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { optionFields, viewFields } from '../config/key-option-table.js';
+import { optionFields, viewFields } from '../../shared/config/key-option-table.js';
 
 const text = z.string().max(4096);
 

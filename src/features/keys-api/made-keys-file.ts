@@ -1,19 +1,19 @@
 import type { OptionTable } from '../../shared/config/key-options.js';
-import { madeKeysText, readMadeKeysAt } from '../../shared/config/made-keys.js';
 import { readSmallFile } from '../../shared/config/small-file.js';
 import { storeUnavailable } from '../../shared/errors.js';
 import { replaceFile } from '../../shared/replace-file.js';
-import type { MadeKeyStore } from '../store/contract/made-keys.js';
+import type { MadeKeyStore } from './made-key-store.js';
+import { madeKeysText, readMadeKeysAt } from './records.js';
 
 /** Largest file: a thousand keys have about 600 KB. */
 const maxBytes = 16 * 1024 * 1024;
 
 /**
- * Stores the keys of the only host. No other process changes the file. `isRead`: whether the service has read the file
- * with its configuration. Otherwise, the keys are read as soon as that is possible, and no change replaces them before.
+ * Stores the keys of the only host. No other process changes the file. The keys are read as soon as that is possible, and
+ * no change replaces them before.
  */
-export function madeKeysFile(path: string, isRead: boolean, table: OptionTable): MadeKeyStore {
-  let hasRead = isRead;
+export function madeKeysFile(path: string, table: OptionTable): MadeKeyStore {
+  let hasRead = false;
   return {
     read: async () => {
       if (hasRead) return null;

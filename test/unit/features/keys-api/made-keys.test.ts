@@ -1,17 +1,17 @@
 import { mkdir, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { MadeKeyStore } from '../../../../src/features/keys-api/made-key-store.js';
+import { MadeKeys, ownActs } from '../../../../src/features/keys-api/made-keys.js';
+import { madeKeysFile } from '../../../../src/features/keys-api/made-keys-file.js';
+import { type MadeKey, madeKeysText, readMadeKeys } from '../../../../src/features/keys-api/records.js';
 import { Clients } from '../../../../src/primary/access/clients.js';
 import { FileFaults } from '../../../../src/primary/access/file-faults.js';
-import { MadeKeys, ownActs } from '../../../../src/primary/access/made-keys.js';
-import { madeKeysFile } from '../../../../src/primary/access/made-keys-file.js';
 import { RateLimit } from '../../../../src/primary/access/rate-limit.js';
-import type { MadeKeyStore } from '../../../../src/primary/store/contract/made-keys.js';
 import type { OperatorAct } from '../../../../src/shared/acts.js';
 import { withResolvers } from '../../../../src/shared/async.js';
 import { holderOf } from '../../../../src/shared/client.js';
-import { type ApiKey, digestOf, type MadeKey, plainOptions } from '../../../../src/shared/config/api-keys.js';
+import { type AddedKey, type ApiKey, digestOf, plainOptions } from '../../../../src/shared/config/api-keys.js';
 import { readKeysFile } from '../../../../src/shared/config/keys-file.js';
-import { madeKeysText, readMadeKeys } from '../../../../src/shared/config/made-keys.js';
 import { storeUnavailable } from '../../../../src/shared/errors.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { type TemporaryFolder, temporaryFolder } from '../../../support/basics/folder.js';
@@ -39,21 +39,29 @@ interface HostOptions {
   readonly store?: MadeKeyStore;
 }
 
-function createKeys(lines = 'sso:ada:own_keys=2', options: HostOptions = {}) {
+/** Clients that show the keys that they got. */
+class RecordedClients extends Clients {
+  added: readonly AddedKey[] = [];
+
+  override replaceAddedKeys(keys: readonly AddedKey[] | null): void {
+    super.replaceAddedKeys(keys);
+    this.added = keys ?? [];
+  }
+}
+
+async function createKeys(lines = 'sso:ada:own_keys=2', options: HostOptions = {}) {
   const { isAuditBroken = false, reportsCosts = true, isRead = true, store } = options;
   const log = new LogBook();
   const clock = new FakeClock();
   const file = { path: join(folder.path, 'state', 'made-keys.json') };
   const operator: ApiKey = { name: 'root', digest: digestOf('root'), ...plainOptions, scopes: ['admin'] };
-  const clients = new Clients({
+  const clients = new RecordedClients({
     ...{
       rateMaxRequests: 0,
       rateWindowMs: 1000,
       apiKeys: [operator],
       namedKeys: [],
       sharedBudgets: [],
-      madeKeys: isRead ? [] : null,
-      madeKeysFile: file.path,
       needsKey: true,
     },
     personLines: readKeysFile(lines, keyOptions).personLines,
@@ -68,7 +76,7 @@ function createKeys(lines = 'sso:ada:own_keys=2', options: HostOptions = {}) {
   };
   const keys = new MadeKeys({
     ...{
-      store: store ?? madeKeysFile(file.path, isRead, keyOptions),
+      store: store ?? madeKeysFile(file.path, keyOptions),
       clients,
       keyOptions,
       beforeAct,
@@ -83,6 +91,8 @@ function createKeys(lines = 'sso:ada:own_keys=2', options: HostOptions = {}) {
       await workers.answer;
     },
   });
+  if (isRead) await keys.refresh();
+  sent.length = 0;
   const stored = async () => readMadeKeys(await readFile(file.path, 'utf8'), keyOptions);
   return { keys, workers, clients, records, sent, stored, path: file.path, log, clock, fileFaults };
 }
@@ -108,14 +118,14 @@ describe('A file of keys that was damaged at the start', () => {
   it.each(Object.keys(faults))(
     'and %s closes only its keys, is visible, is never replaced, and is read once it is whole',
     async (fault) => {
-      const first = createKeys();
+      const first = await createKeys();
       const { key } = await first.keys.make(root, 'lab', {});
       const { path } = first;
       const text = await readFile(path, 'utf8');
       await rm(path);
       await faults[fault]?.(path, text);
-      const { keys, clients, fileFaults, log } = createKeys(undefined, { isRead: false });
-      const [lab] = first.clients.madeKeys.map(({ client }) => client) as [string];
+      const { keys, clients, fileFaults, log } = await createKeys(undefined, { isRead: false });
+      const [lab] = first.clients.added.map(({ client }) => client) as [string];
       for (let times = 0; times < 2; times++) await keys.refresh();
       expect([clients.hasDigest(digestOf(key)), clients.hasDigest(digestOf('root'))]).toEqual([false, true]);
       expect(fileFaults.counts.made_keys).toBe(1);
@@ -133,16 +143,16 @@ describe('A file of keys that was damaged at the start', () => {
   );
 
   it('has no keys if it is removed', async () => {
-    const { keys, clients } = createKeys(undefined, { isRead: false });
+    const { keys, clients } = await createKeys(undefined, { isRead: false });
     await keys.refresh();
-    expect([clients.madeKeys, clients.hasAccess('made lab~1', 0)]).toEqual([[], false]);
+    expect([clients.added, clients.hasAccess('made lab~1', 0)]).toEqual([[], false]);
     expect(await keys.make(root, 'lab', {})).toMatchObject({ name: 'lab' });
   });
 });
 
 describe('A key that an administrator makes', () => {
   it('is shown once, and stored as a digest in a private file', async () => {
-    const { keys, clients, records, sent, stored, path } = createKeys();
+    const { keys, clients, records, sent, stored, path } = await createKeys();
     const made = await keys.make(root, 'lab', { scopes: 'ask', rate: '60/60', subclients: true, weight: null });
     expect(made).toMatchObject({
       ...{ name: 'lab', source: 'http', owner: 'key root', scopes: ['ask'], rate: '60/60', subclients: true },
@@ -150,7 +160,7 @@ describe('A key that an administrator makes', () => {
     });
     expect(clients.hasDigest(digestOf(made.key))).toBe(true);
     expect(await readFile(path, 'utf8')).not.toContain(made.key);
-    expect(await stored()).toEqual(clients.madeKeys);
+    expect(await stored()).toEqual(clients.added);
     expect((await stat(path)).mode & 0o777).toBe(0o600);
     expect((await stat(join(path, '..'))).mode & 0o777).toBe(0o700);
     expect(sent).toEqual([['root', 'lab']]);
@@ -163,7 +173,7 @@ describe('A key that an administrator makes', () => {
   });
 
   it('is answered when all workers know the change: made, rotated and deleted', async () => {
-    const { keys, workers, sent } = createKeys();
+    const { keys, workers, sent } = await createKeys();
     const acts = [
       () => keys.make(root, 'lab', {}),
       () => keys.rotate(root, 'lab', null),
@@ -185,7 +195,7 @@ describe('A key that an administrator makes', () => {
   });
 
   it('can be changed, rotated and deleted', async () => {
-    const { keys, clients, records, stored } = createKeys();
+    const { keys, clients, records, stored } = await createKeys();
     const { key } = await keys.make(root, 'lab', { weight: '3', tokens: '9/day' });
     expect(await keys.change(root, 'lab', { weight: null, queue: '5' })).toMatchObject({
       ...{ weight: null, queue: 5, tokens: '9/day' },
@@ -196,7 +206,7 @@ describe('A key that an administrator makes', () => {
     expect(await keys.change(root, 'lab', { queue: '6' })).toMatchObject({ previous_expires: '2099-01-01' });
     await keys.rotate(root, 'lab', null);
     expect([key, rotated.key].map((each) => clients.hasDigest(digestOf(each)))).toEqual([false, false]);
-    expect(await stored()).toEqual(clients.madeKeys);
+    expect(await stored()).toEqual(clients.added);
     await keys.remove(root, 'lab');
     expect([await stored(), clients.keyNames]).toEqual([[], ['root']]);
     expect(records.map(({ act }) => act)).toEqual([
@@ -213,7 +223,7 @@ describe('A key that an administrator makes', () => {
     ['x', { expires: '2027-02-31' }, 'expires: must be a day'],
     ['x', { previous: `${'a'.repeat(64)}/2099-01-01`, weight: '0' }, 'weight: must be'],
   ])('is refused if its name or an option is wrong: %s %j', async (name, options, message) => {
-    const { keys, records } = createKeys();
+    const { keys, records } = await createKeys();
     await expect(keys.make(root, name, options)).rejects.toMatchObject({
       ...{ code: 'validation_error', message: expect.stringContaining(message) },
     });
@@ -221,26 +231,26 @@ describe('A key that an administrator makes', () => {
   });
 
   it('may not have a budget in dollars if a model CLI reports no cost', async () => {
-    const { keys } = createKeys('', { reportsCosts: false });
+    const { keys } = await createKeys('', { reportsCosts: false });
     await expect(keys.make(root, 'x', { cost: '5/day' })).rejects.toMatchObject({ code: 'validation_error' });
   });
 
   it('does not exist if no record of it can be written', async () => {
-    const { keys, clients, sent, path } = createKeys('', { isAuditBroken: true });
+    const { keys, clients, sent, path } = await createKeys('', { isAuditBroken: true });
     await expect(keys.make(root, 'lab', {})).rejects.toMatchObject({ code: 'store_unavailable' });
     expect([clients.keyNames, sent]).toEqual([['root'], []]);
     await expect(stat(path)).rejects.toMatchObject({ code: 'ENOENT' });
   });
 
   it('does not exist if it cannot be stored', async () => {
-    const { keys, clients, sent } = createKeys();
+    const { keys, clients, sent } = await createKeys();
     await writeFile(join(folder.path, 'state'), 'a file in place of the folder');
     await expect(keys.make(root, 'lab', {})).rejects.toMatchObject({ code: 'store_unavailable' });
     expect([clients.keyNames, sent]).toEqual([['root'], []]);
   });
 
   it('is stored although a killed service has left a draft', async () => {
-    const { keys, stored, path } = createKeys();
+    const { keys, stored, path } = await createKeys();
     await mkdir(join(path, '..'));
     await writeFile(`${path}.new`, '{"version":1,"ke');
     await keys.make(root, 'lab', {});
@@ -249,7 +259,7 @@ describe('A key that an administrator makes', () => {
   });
 
   it('exists once if two requests ask for it at the same time', async () => {
-    const { keys, clients } = createKeys();
+    const { keys, clients } = await createKeys();
     const both = await Promise.allSettled([keys.make(root, 'lab', {}), keys.make(root, 'lab', {})]);
     expect(both.map(({ status }) => status)).toEqual(['fulfilled', 'rejected']);
     expect(clients.keyNames).toEqual(['root', 'lab']);
@@ -260,7 +270,7 @@ describe('A person with the option own_keys', () => {
   const line = 'sso:ada:own_keys=2,scopes=ask,rate=60/60,tokens=100/day,weight=2';
 
   it('makes keys with at most the own options', async () => {
-    const { keys } = createKeys(line);
+    const { keys } = await createKeys(line);
     expect(await keys.make(ada, 'laptop', {})).toMatchObject({
       ...{ owner: 'sso ada', scopes: ['ask'], rate: '60/60', tokens: '100/day', weight: 2, subclients: false },
     });
@@ -284,7 +294,7 @@ describe('A person with the option own_keys', () => {
     { webhooks: 'https://example.org/*' },
     { subclients: true as const },
   ])('gets no more by %j, at once or later', async (options) => {
-    const { keys } = createKeys(line);
+    const { keys } = await createKeys(line);
     const refused = { code: 'validation_error', message: expect.stringContaining('more than you may do') };
     await expect(keys.make(ada, 'laptop', options)).rejects.toMatchObject(refused);
     await keys.make(ada, 'laptop', {});
@@ -293,7 +303,7 @@ describe('A person with the option own_keys', () => {
   });
 
   it('makes keys that count for the budgets of the own groups, if these have one', async () => {
-    const { keys, clients, stored } = createKeys(line);
+    const { keys, clients, stored } = await createKeys(line);
     clients.replaceNamedKeys({ ...readKeysFile(`${line}\n@biology tokens=9/day`, keyOptions), keys: [] });
     clients.recordPerson('sso ada', ['lab', 'biology']);
     await keys.make(ada, 'laptop', {});
@@ -303,12 +313,12 @@ describe('A person with the option own_keys', () => {
       ['lab', []],
     ]);
     clients.recordPerson('sso ada', []);
-    const [laptop] = clients.madeKeys;
+    const [laptop] = clients.added;
     expect(clients.budgetsOf(laptop?.client ?? '').map(({ name }) => name)).toEqual(['ada', '@biology']);
   });
 
   it('changes own keys 30 times an hour, but deletes them at any time', async () => {
-    const { keys, records, clock } = createKeys('sso:ada:own_keys=2\nsso:eve:own_keys=2');
+    const { keys, records, clock } = await createKeys('sso:ada:own_keys=2\nsso:eve:own_keys=2');
     await keys.make(ada, 'laptop', {});
     for (let act = 1; act < 30; act++) await keys.rotate(ada, 'laptop', null);
     const refused = { code: 'rate_limited', retryAfterSeconds: 3600 };
@@ -325,7 +335,7 @@ describe('A person with the option own_keys', () => {
   });
 
   it('sees and changes only own keys', async () => {
-    const { keys, clients } = createKeys(`${line}\nsso:eve:own_keys=1`);
+    const { keys, clients } = await createKeys(`${line}\nsso:eve:own_keys=1`);
     await keys.make(ada, 'laptop', {});
     expect(keys.list(ada).map(({ name }) => name)).toEqual(['laptop']);
     expect(keys.list(eve)).toEqual([]);
@@ -342,12 +352,12 @@ describe('A person with the option own_keys', () => {
 
 describe('A name that is given again', () => {
   it('belongs to another client each time, whoever makes its key', async () => {
-    const { keys, clients } = createKeys('sso:ada:own_keys=2\nsso:eve:own_keys=2');
+    const { keys, clients } = await createKeys('sso:ada:own_keys=2\nsso:eve:own_keys=2');
     const made: string[] = [];
     for (const by of [ada, eve, root, ada]) {
       made.push((await keys.make(by, 'laptop', {})).client);
       await keys.rotate(by, 'laptop', null);
-      expect(clients.madeKeys[0]?.client).toBe(made.at(-1));
+      expect(clients.added[0]?.client).toBe(made.at(-1));
       await keys.remove(by, 'laptop');
     }
     expect(new Set(made).size).toBe(4);
@@ -355,12 +365,14 @@ describe('A name that is given again', () => {
   });
 
   it('belongs to another client than a key of the operator with this name, which both go on working', async () => {
-    const { keys, clients } = createKeys();
+    const { keys, clients } = await createKeys();
     const { key, client } = await keys.make(ada, 'lab', {});
     const lab = { name: 'lab', digest: digestOf('of the operator'), ...plainOptions, weight: 9 };
     clients.replaceNamedKeys({ keys: [lab], budgets: [], personLines: clients.personLines });
     expect([clients.optionsOf('key lab').weight, clients.optionsOf(client).weight]).toEqual([9, null]);
-    expect(clients.namesakes.map((each) => each.client)).toEqual([client]);
+    expect(keys.findWarnings()).toEqual([
+      expect.stringContaining(`has the name lab, too. It is another client, ${client}.`),
+    ]);
     const sent = clients.workerKeys.keys?.map(({ digest, client: each }) => [digest, each]);
     expect(sent).toEqual(
       expect.arrayContaining([
@@ -404,14 +416,14 @@ class SharedKeys {
 }
 
 describe('Keys of several hosts', () => {
-  function createHosts() {
+  async function createHosts() {
     const shared = new SharedKeys();
     const host = () => createKeys('sso:ada:own_keys=2', { store: shared.host() });
-    return { shared, north: host(), south: host() };
+    return { shared, north: await host(), south: await host() };
   }
 
   it('are known to the other hosts when these read the store, and to a change at once', async () => {
-    const { north, south } = createHosts();
+    const { north, south } = await createHosts();
     await north.keys.make(root, 'lab', {});
     expect(south.clients.keyNames).toEqual(['root']);
     await south.keys.refresh();
@@ -424,7 +436,7 @@ describe('Keys of several hosts', () => {
   });
 
   it('exist once, although two hosts make them at the same time, and no change is lost', async () => {
-    const { shared, north, south } = createHosts();
+    const { shared, north, south } = await createHosts();
     shared.beforeWrite = () => south.keys.make(root, 'lab', {});
     await expect(north.keys.make(root, 'lab', {})).rejects.toThrow('another key already has the name lab');
     shared.beforeWrite = () => north.keys.make(root, 'desk', {});
@@ -437,14 +449,14 @@ describe('Keys of several hosts', () => {
   });
 
   it('count within the limit of a person over all hosts', async () => {
-    const { shared, north, south } = createHosts();
+    const { shared, north, south } = await createHosts();
     await north.keys.make(ada, 'one', {});
     shared.beforeWrite = () => north.keys.make(ada, 'two', {});
     await expect(south.keys.make(ada, 'three', {})).rejects.toMatchObject({ code: 'forbidden' });
   });
 
   it('stay valid while the store is away or damaged, and are not changed', async () => {
-    const { shared, north } = createHosts();
+    const { shared, north } = await createHosts();
     const { key } = await north.keys.make(root, 'lab', {});
     for (const fault of [storeUnavailable(), new Error('is damaged'), new Error('is damaged')]) {
       shared.fault = fault;
@@ -469,8 +481,9 @@ describe('A key whose record is damaged', () => {
 
   it('can only be deleted, and its record stays in the file while other keys change', async () => {
     const damaged = rowOf('lab', { options: { colour: 'red' } });
-    const { keys, clients, log, stored, path } = createKeys();
-    clients.replaceMadeKeys(readMadeKeys(textOf(damaged, rowOf('desk'), 7), keyOptions));
+    const { keys, log, stored, path } = await createKeys(undefined, { isRead: false });
+    await mkdir(join(path, '..'));
+    await writeFile(path, textOf(damaged, rowOf('desk'), 7));
     await keys.refresh();
     expect([log.events, keys.list(root).map(({ name }) => name)]).toEqual([
       ['keys_rejected'],
@@ -506,13 +519,13 @@ describe('A key whose record is damaged', () => {
 
 describe('Nobody else', () => {
   it.each([eve, { ...ada, client: 'key root' }, { ...ada, client: 'user ada' }])('makes a key: %j', async (by) => {
-    const { keys } = createKeys();
+    const { keys } = await createKeys();
     await expect(keys.make(by, 'x', {})).rejects.toMatchObject({ code: 'forbidden' });
     expect(() => keys.list(by)).toThrow('this needs the scope admin');
   });
 
   it('changes a key of the operator', async () => {
-    const { keys } = createKeys();
+    const { keys } = await createKeys();
     await expect(keys.remove(root, 'root')).rejects.toMatchObject({ code: 'forbidden' });
     await expect(keys.rotate(root, 'root', null)).rejects.toMatchObject({ code: 'forbidden' });
   });
