@@ -1,6 +1,10 @@
 import { z } from 'zod';
 import { usage } from './job.js';
 
+/** Message that the user has added while the model wrote its answer. `at`: UTF-16 units of the answer before it. */
+const addedMessage = z.object({ at: z.int().nonnegative(), text: z.string() }).readonly();
+export type AddedMessage = z.infer<typeof addedMessage>;
+
 /** Data that a conversation stores with an answer: the model, its usage, and marks. */
 export const turnFigures = z
   .object({
@@ -8,6 +12,7 @@ export const turnFigures = z
     usage: usage.unwrap().pick({ inputTokens: true, outputTokens: true, costUsd: true }).readonly(),
     /** Present if the client has ended the answer early. */
     isInterrupted: z.literal(true).optional(),
+    additions: z.array(addedMessage).readonly().optional(),
   })
   .readonly();
 export type TurnFigures = z.infer<typeof turnFigures>;

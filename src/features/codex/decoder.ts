@@ -97,6 +97,7 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
     this.#answer = new CodexAnswer();
     this.#thought = new CodexThought();
     this.#hasBegun = false;
+    this.#thread.hasSaid = false;
     this.#isIdle = false;
     this.#thread.turnId = null;
     this.#spent = this.#tokens;
@@ -115,7 +116,7 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
       case 'request':
         return this.#requested(message);
       case 'error':
-        return [this.#rejected(message.id, message.error.message)];
+        return this.#thread.isAddition(message.id) ? nothing : [this.#rejected(message.id, message.error.message)];
       case 'result':
         return this.#answered(message.id, message.result);
     }
@@ -143,6 +144,7 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
   #answered(id: RpcId, result: unknown): readonly DecoderEvent[] {
     if (id === requestIds.initialize) this.#isGreeted = true;
     if (id === this.#thread.startId) return this.#opened(result);
+    if (this.#thread.isAddition(id)) return [{ type: 'message-added' }];
     if (id !== this.#thread.endId) return nothing;
     const text = this.#thread.ended();
     return text === null ? unexpectedOutput : [{ type: 'reply', text }];
@@ -234,6 +236,7 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
   #called(id: string, nameForCodex: string, input: string): readonly DecoderEvent[] {
     const name = this.#thread.tools.nameOf(nameForCodex);
     this.#hasBegun = true;
+    this.#thread.hasSaid = true;
     this.#calls.push({ id, name, input });
     return [
       { type: 'call-start', id, name },
@@ -287,6 +290,7 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
 
   #grown({ itemId, delta }: Notified<'item/agentMessage/delta'>): readonly DecoderEvent[] {
     this.#hasBegun = true;
+    this.#thread.hasSaid = true;
     const text = this.#answer.add(itemId, delta);
     return text === '' ? nothing : [{ type: 'text-delta', text }];
   }
@@ -295,6 +299,7 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
     if (item.type === 'reasoning') return this.#thought.complete(item.summary ?? [], item.content ?? []);
     if (item.type === 'agentMessage') {
       this.#hasBegun = true;
+      this.#thread.hasSaid = true;
       this.#answer.complete(item.text ?? '');
     }
     return forbiddenItem(item.type);

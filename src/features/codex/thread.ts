@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { rpcNotification, rpcRequest } from '../../primary/cli/adapters/common/json-rpc.js';
+import { type RpcId, rpcNotification, rpcRequest } from '../../primary/cli/adapters/common/json-rpc.js';
 import type { Effort, Turn, TurnInput, TurnWriter } from '../../primary/cli/contract/adapter.js';
 import { cliError } from '../../shared/errors.js';
 import { DynamicTools, inputOf, itemsOf, resultItem } from './input.js';
@@ -64,6 +64,8 @@ export class CodexThread implements TurnWriter {
   turnId: string | null = null;
   /** Whether a turn is being interrupted. */
   isInterrupting = false;
+  /** Whether the model has begun to answer the running turn, beyond its thoughts. */
+  hasSaid = false;
   readonly #defaultEfforts: DefaultEfforts;
   #state: ThreadState = { name: 'none' };
   #currentTurn: Turn | null = null;
@@ -75,6 +77,8 @@ export class CodexThread implements TurnWriter {
   #endedCount = 0;
   /** Number of interruptions so far. */
   #interruptions = 0;
+  /** Ids of requests that have added a message. */
+  readonly #additions = new Set<RpcId | null>();
 
   constructor(defaultEfforts: DefaultEfforts) {
     this.#defaultEfforts = defaultEfforts;
@@ -130,6 +134,23 @@ export class CodexThread implements TurnWriter {
     if (this.#state.name === 'open') return { text: this.#next(turn, this.#state), stdin: 'keep-open' };
     if (this.#state.name !== 'none') throw cliError('other', 'the model CLI has no thread for this conversation');
     return { text: this.#begin(turn), stdin: 'keep-open' };
+  }
+
+  /**
+   * Adds a message while the model thinks. Measured on 0.171.0: the program then asks the model again, and drops what the
+   * model has said, so that a message cannot be added to an answer that has begun.
+   */
+  add(text: string): string | null {
+    if (this.#state.name !== 'open' || this.turnId === null || this.hasSaid || this.tools.calls.isWaiting) return null;
+    const id = `addition ${this.#additions.size + 1}`;
+    this.#additions.add(id);
+    const input = inputOf({ text });
+    return rpcRequest(id, 'turn/steer', { threadId: this.#state.id, expectedTurnId: this.turnId, input });
+  }
+
+  /** Whether this is the id of a request that has added a message. */
+  isAddition(id: RpcId | null): boolean {
+    return this.#additions.has(id);
   }
 
   /** Returns the request that ends the thread. The next question gets another one, with instructions of its own. */

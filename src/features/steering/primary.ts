@@ -15,6 +15,9 @@ export const createSteering: CreatePrimaryPart = (parts) => {
       if (job === null) throw turnEnded();
       return { jobId: parts.clientJobs.idOf(job), next: nextTurnOf(job) };
     },
+    addToTurn: async ({ jobId, client, text }) => ({
+      isAdded: (await parts.clientJobs.jobHere(jobId, client)?.addMessage(text)) ?? false,
+    }),
     interruptTurn: ({ jobId, client }) => ({
       isInterrupted: parts.clientJobs.jobHere(jobId, client)?.interrupt() ?? false,
     }),

@@ -54,6 +54,11 @@ export const calls = {
         .nullable(),
     }),
   },
+  /** Adds the message to the running turn. Resolves when the model gets it, or when it is certain that it does not. */
+  addToTurn: {
+    request: z.object({ jobId: z.string(), client: z.string(), text: z.string() }),
+    answer: z.object({ isAdded: z.boolean() }),
+  },
   /** Ends the answer of a job. */
   interruptTurn: {
     request: z.object({ jobId: z.string(), client: z.string() }),
@@ -81,7 +86,7 @@ export const endpoints = [
     id: 'steerChat',
     summary: 'Send a message while an answer is being written',
     description:
-      'The message reaches the running turn if its model CLI can take it; otherwise it is the next turn, with the same model and options. 409 `turn_ended` if no turn runs or waits: send `POST /chat`.',
+      'The message reaches the running turn if its model CLI takes one at that point; otherwise it is the next turn, with the same model and options. 409 `turn_ended` if no turn runs or waits: send `POST /chat`.',
     params: { conversation_id: 'The conversation.' },
   },
   {

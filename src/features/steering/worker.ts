@@ -31,12 +31,14 @@ function postSteer(core: SteeringCore, of: 'conversation' | 'job'): AsyncHandler
     await onceFor(res, 'background', async () => {
       const { client, requestId } = res.locals;
       const { jobId, next } = await core.primary.call('findTurn', { of, id: idOf(req), client });
-      const accepted = text === undefined ? null : await acceptNext(core, res, text, next);
+      const isAdded =
+        text !== undefined && !interrupt && (await core.primary.call('addToTurn', { jobId, client, text })).isAdded;
+      const accepted = text === undefined || isAdded ? null : await acceptNext(core, res, text, next);
       const { isInterrupted } = interrupt
         ? await core.primary.call('interruptTurn', { jobId, client })
         : { isInterrupted: false };
-      const reached = accepted === null ? null : 'next_turn';
-      const fate = { reached, interrupted: isInterrupted, job_id: accepted } as const;
+      const next_turn = accepted === null ? null : 'next_turn';
+      const fate = { reached: isAdded ? 'turn' : next_turn, interrupted: isInterrupted, job_id: accepted } as const;
       await sendRecorded(res, JSON.stringify({ success: true, ...fate, request_id: requestId } satisfies Steered));
     });
   };

@@ -1,5 +1,6 @@
 import { orAborted, withResolvers } from '../../shared/async.js';
 import type { Attachment, JobRequest } from '../../shared/job.js';
+import type { AddedMessage, TurnFigures } from '../../shared/turn-figures.js';
 import type { Turn } from '../cli/contract/adapter.js';
 import type { ConversationState } from '../cli/process/cli-process.js';
 import type { ConversationJournal, TurnChange } from '../store/contract/conversations.js';
@@ -166,6 +167,8 @@ export class TurnRecord {
   /** Tokens of a long question; null if the question is short enough to be counted with its answer. */
   readonly #questionTokens: Promise<number> | null;
   readonly #answerTexts: string[] = [];
+  #answerLength = 0;
+  readonly #additions: AddedMessage[] = [];
 
   constructor(turn: ConversationTurn, request: RecordedRequest, resources: TurnResources) {
     this.#turn = turn;
@@ -178,6 +181,17 @@ export class TurnRecord {
 
   add(text: string): void {
     this.#answerTexts.push(text);
+    this.#answerLength += text.length;
+  }
+
+  /** Adds a message that the model has received after the answer so far. */
+  addMessage(text: string): void {
+    this.#additions.push({ at: this.#answerLength, text });
+  }
+
+  /** Marks to store with the answer. */
+  get marks(): Pick<TurnFigures, 'additions'> {
+    return this.#additions.length === 0 ? {} : { additions: this.#additions };
   }
 
   /**
@@ -195,8 +209,9 @@ export class TurnRecord {
   }
 
   async #count(answer: string): Promise<number> {
-    if (this.#questionTokens === null) return this.#countTokens([...this.#questionTexts, answer]);
-    const [questionTokens, answerTokens] = await Promise.all([this.#questionTokens, this.#countTokens([answer])]);
+    const texts = [...this.#additions.map(({ text }) => text), answer];
+    if (this.#questionTokens === null) return this.#countTokens([...this.#questionTexts, ...texts]);
+    const [questionTokens, answerTokens] = await Promise.all([this.#questionTokens, this.#countTokens(texts)]);
     return questionTokens + answerTokens;
   }
 

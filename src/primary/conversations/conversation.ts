@@ -5,6 +5,7 @@ import { bytesOfImages } from '../../shared/text/turns.js';
 import type { Turn } from '../cli/contract/adapter.js';
 import type { StoredConversation, StoredTurn } from '../store/contract/conversations.js';
 import { type StoredText, textOf } from '../store/contract/stored-text.js';
+import { withAdditions } from './additions.js';
 
 /** A running or waiting turn. */
 export interface TurnInLine {
@@ -161,13 +162,14 @@ export class Conversation {
 
   /** Messages of the finished turns. Texts are decoded on access, because a live session needs none. */
   get history(): Turn['history'] {
-    return this.texts.map((text, index) => ({
-      role: index % 2 === 0 ? 'user' : 'assistant',
+    const messages = this.texts.map((text, index) => ({
+      role: index % 2 === 0 ? ('user' as const) : ('assistant' as const),
       images: this.#images?.get(index),
       get text() {
         return textOf(text);
       },
     }));
+    return withAdditions(messages, (index) => this.figuresAt(index));
   }
 }
 

@@ -15,7 +15,7 @@ import type { Job } from './job.js';
 /** Owns the output of one answer that was sent to the caller: text, calls, thoughts and searches. */
 export class AnswerOutput {
   readonly #job: Job;
-  readonly #record: Pick<TurnRecord, 'add'> | null;
+  readonly #record: Pick<TurnRecord, 'add' | 'addMessage'> | null;
   readonly #thoughts: Thoughts;
   readonly #searches: (PlacedSearch & Pick<Place, 'at'>)[] = [];
   readonly #blocks: { readonly at: number; readonly passages: NonNullable<PassageCited['passage']>[] }[] = [];
@@ -25,7 +25,7 @@ export class AnswerOutput {
   readonly #place = { at: 0, calls: 0 };
 
   /** `record` gets the text for the conversation; null if the job has no conversation. */
-  constructor(job: Job, record: Pick<TurnRecord, 'add'> | null) {
+  constructor(job: Job, record: Pick<TurnRecord, 'add' | 'addMessage'> | null) {
     this.#job = job;
     this.#record = record;
     this.#thoughts = new Thoughts(job.request.thinking, (event) => job.events.write(event));
@@ -58,6 +58,12 @@ export class AnswerOutput {
     else if (event.type === 'search') this.#addSearch(event);
     else if (event.type === 'passage' && !this.#addPassage(event.passage)) return;
     this.#job.events.write(event);
+  }
+
+  /** Records a message that the model has received after the text so far. */
+  addMessage(text: string): void {
+    this.#thoughts.close(this.#place);
+    this.#record?.addMessage(text);
   }
 
   #addText(text: string): void {

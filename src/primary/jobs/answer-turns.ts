@@ -90,7 +90,10 @@ export class AnswerTurns {
   /** Lets the client of the job influence the turn until it has ended. */
   #controlTurn({ process }: JobCli, ended: Promise<unknown>): void {
     const openTurn = () => (process.state.name === 'busy' ? process.state.turn : null);
-    this.job.turnControl = { interrupt: () => openTurn()?.interrupt() === true };
+    this.job.turnControl = {
+      interrupt: () => openTurn()?.interrupt() === true,
+      addMessage: async (text) => openTurn()?.addMessage(text) ?? false,
+    };
     const end = (control: 'none' | 'answered') => () => {
       this.job.turnControl = control;
     };
@@ -122,6 +125,11 @@ export class AnswerTurns {
         tools.write(event);
       },
       hidesThoughts: !this.#showsThoughts(turn),
+      added: (text) => {
+        target.flush();
+        this.job.hasAdditions = true;
+        this.output.addMessage(text);
+      },
       model: (name) => this.job.noteModel(route.cli.publicName(name) ?? name),
       get hasEnough() {
         return target.hasEnough();

@@ -48,7 +48,7 @@ export interface AnsweringParts {
   readonly textReaders: TextReaders<'readText'>;
   readonly searcher: Pick<WebSearcher, 'canSearch' | 'answer'> | null;
   /** Records the sent text for the conversation; null if the job has no conversation. */
-  readonly record: Pick<TurnRecord, 'add'> | null;
+  readonly record: Pick<TurnRecord, 'add' | 'addMessage'> | null;
   readonly countTokens: CountTokens;
   readonly memory: AnswerMemory;
   /** Longest answer. Each turn of a process has this limit, too. */

@@ -366,11 +366,12 @@ export class JobRunner {
       }
       if (answered.sizes !== undefined) this.#observer.sizesReported(job.route, answered.sizes);
       if (!answered.isCut) this.#observer.inputCounted(job.route, job.request, answered.usage.inputTokens);
-      const marks = job.isInterrupted ? { isInterrupted: true as const } : {};
+      const marks = { ...(job.isInterrupted && { isInterrupted: true as const }), ...record?.marks };
       const figures = record && storedFigures(answered.model ?? job.route.label, answered.usage, marks);
       const conversation = record && (await record.commit(answered.text, job.signal, figures));
       const whole = { ...answered, text: answered.text ?? answering?.sentText ?? '' };
-      const isOver = answered.isCut || !job.isContinuable;
+      const isOther = job.chain !== null && job.hasAdditions; // the client does not send the added messages again
+      const isOver = answered.isCut || isOther || !job.isContinuable;
       const state = isOver ? null : job.stateAfter(whole, conversation);
       return { end: job.done(answered, conversation), state };
     } catch (error) {

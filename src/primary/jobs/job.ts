@@ -62,6 +62,8 @@ export interface JobDescription<B> {
 export interface TurnControl {
   /** Ends the turn with its text so far. Returns false if the turn has already ended. */
   interrupt(): boolean;
+  /** Adds a message of the user. Resolves with whether the model gets it in this turn. */
+  addMessage(text: string): Promise<boolean>;
 }
 
 interface JobStartTime {
@@ -103,6 +105,8 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
   #searches = 0;
   /** Whether a model has begun to answer. */
   hasOutput = false;
+  /** Whether the model has received a message that is not in the request. */
+  hasAdditions = false;
   #isInterrupted = false;
   /** Present turn of the model. `answered`: the model has answered. */
   #turnControl: TurnControl | 'none' | 'answered' = 'none';
@@ -389,6 +393,10 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
     if (this.#turnControl === 'none') this.#isInterrupted = true;
     else this.#isInterrupted = this.#turnControl.interrupt();
     return this.#isInterrupted;
+  }
+
+  addMessage(text: string): Promise<boolean> {
+    return typeof this.#turnControl === 'object' ? this.#turnControl.addMessage(text) : Promise.resolve(false);
   }
 
   cut(reason: Error): void {

@@ -36,6 +36,15 @@ export const conversationList = z
   .meta({ id: 'ConversationList' });
 export type ConversationList = z.infer<typeof conversationList>;
 
+/** Messages that the user has added while the model wrote an answer. */
+export const addedMessages = z
+  .array(z.strictObject({ at: z.int().nonnegative(), content: z.string() }))
+  .max(100, 'must be at most 100 messages')
+  .meta({
+    description:
+      'Messages that reached the model while it wrote this answer; `at` is the number of UTF-16 units of `content` before each.',
+  });
+
 const spokenMessage = z.strictObject({
   role: z.enum(['user', 'assistant']),
   content: z.string(),
@@ -53,6 +62,7 @@ const spokenMessage = z.strictObject({
     .literal(true)
     .optional()
     .meta({ description: 'The client has ended the answer early: the message is what the model had said until then.' }),
+  added_messages: addedMessages.optional(),
 });
 
 export const conversationMessages = z

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { documentTypes } from '../tables/document-types.js';
 import { wellFormed } from '../text/well-formed.js';
 import { imageFault, imageType, maxDocuments, maxImages, modelText, usageBody } from './ask.js';
-import { controlCharacter, maxTitleLength } from './conversations.js';
+import { addedMessages, controlCharacter, maxTitleLength } from './conversations.js';
 
 /** Limit of an import. Each turn is stored separately, and waits for those of other clients. */
 const maxImported = 1000;
@@ -37,6 +37,7 @@ const importedMessage = z.discriminatedUnion('role', [
       .optional(),
     usage: usageBody.optional(),
     interrupted: z.literal(true, 'must be true').optional(),
+    added_messages: addedMessages.optional(),
   }),
 ]);
 

@@ -223,14 +223,15 @@ function turnAt(messages: ImportRequest['messages'], at: number): ExportedTurn {
 
 type ExportedAnswer = Extract<ImportRequest['messages'][number], { role: 'assistant' }>;
 
-function turnFiguresOf({ model, usage, interrupted }: ExportedAnswer): TurnToImport['figures'] {
-  if (model === undefined && usage === undefined && interrupted === undefined) return null;
+function turnFiguresOf({ model, usage, interrupted, added_messages }: ExportedAnswer): TurnToImport['figures'] {
+  if ([model, usage, interrupted, added_messages].every((each) => each === undefined)) return null;
   const {
     input_tokens: inputTokens = null,
     output_tokens: outputTokens = null,
     cost_usd: costUsd = null,
   } = usage ?? {};
-  const marks = interrupted && { isInterrupted: interrupted };
+  const additions = added_messages?.map(({ at, content: text }) => ({ at, text }));
+  const marks = { ...(interrupted && { isInterrupted: interrupted }), ...(additions && { additions }) };
   return { model: model ?? null, usage: { inputTokens, outputTokens, costUsd }, ...marks };
 }
 

@@ -98,10 +98,14 @@ export class JsonTranscript implements TranscriptWriter {
 
 /** Returns the fields of a message except its text, images and documents. */
 function headOf({ role, figures }: TranscriptPart & { type: 'message' }) {
-  const { model = null, usage, isInterrupted } = figures ?? {};
+  const { model = null, usage, isInterrupted, additions } = figures ?? {};
   const used = usage === undefined ? null : usageOf(usage);
   const known = { ...(model !== null && { model }), ...(used !== null && { usage: used }) };
-  return { role, ...known, ...(isInterrupted && { interrupted: true }) };
+  const marks = {
+    ...(isInterrupted && { interrupted: true }),
+    ...(additions && { added_messages: additions.map(({ at, text }) => ({ at, content: text })) }),
+  };
+  return { role, ...known, ...marks };
 }
 
 const headings = { system: 'System', user: 'User', assistant: 'Assistant' } as const;

@@ -31,7 +31,7 @@ import {
 } from '../../../shared/job.js';
 import { jsonPieces, jsonUnits } from '../../../shared/text/json-pieces.js';
 import { terminalSequences } from '../../../shared/text/terminal-sequences.js';
-import type { AwaitedStep } from './awaited-step.js';
+import type { AwaitedStep, MessageAdded } from './awaited-step.js';
 import type { Consult } from './consult.js';
 import type { AddedField, ModelRules, ModelSizes, SampledTurn } from './model-rules.js';
 
@@ -228,7 +228,15 @@ export interface RequestRefused {
   readonly request: RequestKind;
 }
 
-export type TurnEvent = AnswerEvent | ModelNamed | InputTaken | TurnEnd | TurnFailed | Waiting | UnexpectedOutput;
+export type TurnEvent =
+  | AnswerEvent
+  | ModelNamed
+  | InputTaken
+  | MessageAdded
+  | TurnEnd
+  | TurnFailed
+  | Waiting
+  | UnexpectedOutput;
 /** Event: the model's API has begun a message after the end of the answer, such as the rest of a cut one. */
 export interface LateMessage {
   readonly type: 'late-message';
@@ -299,6 +307,8 @@ export interface TurnWriter {
    * failed.
    */
   write(turn: Turn, number: number): TurnInput;
+  /** Adds a message to the turn. Returns the input, empty if it waits for a pause; null if the program refuses it. */
+  add?(text: string): string | null;
   /** Returns the input of a renewal, null if the process must end. `turn-end` is the proof that nothing is left. */
   renew?(): TurnInput | null;
   /**

@@ -12,3 +12,8 @@ export const openingLimitMs = 20_000;
 export const idleLimitMs = 3000;
 /** Longest time between the last message of an answer and the end of its turn; claude takes at most 0.2 s. */
 export const resultLimitMs = 10_000;
+
+/** Event: the model gets the oldest message that was added to the turn, after the answer so far. */
+export interface MessageAdded {
+  readonly type: 'message-added';
+}

@@ -343,6 +343,7 @@ export class CliProcess {
       stdin,
       output,
       decoder: this.#decoder,
+      writer: this.#protocol.writer,
       onUnexpectedOutput: () => this.#handleUnexpectedOutput(),
     };
     using open = new OpenTurn(program, sink, limits, clock);

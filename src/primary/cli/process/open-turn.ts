@@ -10,6 +10,7 @@ import {
   type TurnEvent,
   type TurnFailed,
   type TurnInput,
+  type TurnWriter,
   type Usage,
   unknownUsage,
   type Waiting,
@@ -52,6 +53,8 @@ export interface TurnSink {
   room(): Promise<void>;
   /** Receives the usage of the turn once, before the turn ends; not called if the model has not begun. */
   used?(use: TurnUse): void;
+  /** Receives each message of the user that the model gets after the answer so far. */
+  added?(text: string): void;
   /** Learns that the program waits for the model's API. Returns whether the turn may wait this long. If absent, it may. */
   waits?(waiting: Waiting): boolean;
 }
@@ -64,6 +67,12 @@ function bytesOf(event: AnswerEvent): number {
   return isEmpty ? 0 : Buffer.byteLength(JSON.stringify(event));
 }
 
+/** Message for the model. `resolve` learns whether the model gets it in this turn. */
+interface Addition {
+  readonly text: string;
+  resolve(isAdded: boolean): void;
+}
+
 /** Passes new output or a request of the program to its decoder, and returns the events. */
 export type Decode = (decoder: Decoder) => Iterable<TurnEvent>;
 
@@ -72,6 +81,7 @@ export interface TurnProgram {
   readonly stdin: Pick<ProgramInput, 'write' | 'end'>;
   readonly output: Pick<ProgramOutput, 'read' | 'pause'>;
   readonly decoder: Decoder;
+  readonly writer?: Pick<TurnWriter, 'add'>;
   /** Called on unexpected output, after which the process must not get another turn. */
   onUnexpectedOutput?(): void;
 }
@@ -87,6 +97,8 @@ export class OpenTurn implements Disposable {
   #bytes = 0;
   /** Bytes of the thoughts that the client does not get. */
   #hiddenBytes = 0;
+  /** Messages that the model does not have yet, oldest first. */
+  readonly #additions: Addition[] = [];
   #end: TurnEnd | null = null;
   #isOpen = true;
   /** Error to report if time runs out while the program waits to retry; null once the model writes. */
@@ -182,6 +194,7 @@ export class OpenTurn implements Disposable {
     else if (event.type === 'turn-end') this.#finish(event);
     else if (event.type === 'turn-failed') this.fail(cliError(event.reason, event.message, event));
     else if (event.type === 'input-taken') this.#writeNext();
+    else if (event.type === 'message-added') this.#added();
     else this.#write(event);
   }
 
@@ -204,6 +217,23 @@ export class OpenTurn implements Disposable {
     if (this.#bytes > this.#maxOutputBytes) return this.fail(this.#tooLarge());
     this.#sink.write(event);
     if (this.#sink.hasEnough) this.#cut({ type: 'turn-end', text: null, model: null, usage: unknownUsage });
+  }
+
+  /** Adds a message of the user. Resolves with whether the model gets it in this turn. */
+  async addMessage(text: string): Promise<boolean> {
+    const input = this.#isOpen ? (this.#program.writer?.add?.(text) ?? null) : null;
+    if (input === null) return false;
+    const { promise, resolve } = withResolvers<boolean>();
+    this.#additions.push({ text, resolve });
+    if (input !== '') this.#program.stdin.write(input);
+    return promise;
+  }
+
+  #added(): void {
+    const addition = this.#additions.shift();
+    if (addition === undefined) return;
+    this.#sink.added?.(addition.text);
+    addition.resolve(true);
   }
 
   /** Ends the turn with the text so far. Returns false if the turn has already ended. */
@@ -248,6 +278,7 @@ export class OpenTurn implements Disposable {
   #close(): void {
     if (!this.#isOpen) return;
     this.#isOpen = false;
+    for (const { resolve } of this.#additions.splice(0)) resolve(false);
     this.#guarded(() => this.#reportUse());
     this.#silence[Symbol.dispose]();
     this.#step[Symbol.dispose]();

@@ -61,7 +61,7 @@ function lastCharacterStart(utf8: Buffer, end: number): number {
 export function storedFigures(
   model: string | null,
   { inputTokens, outputTokens, costUsd }: Usage,
-  marks: Pick<TurnFigures, 'isInterrupted'> = {},
+  marks: Pick<TurnFigures, 'isInterrupted' | 'additions'> = {},
 ): StoredText | null {
   const isUnknown = [model, inputTokens, outputTokens, costUsd].every((figure) => figure === null);
   if (isUnknown && Object.keys(marks).length === 0) return null;

@@ -9,7 +9,7 @@ import type {
   TurnEvent,
   Usage,
 } from '../../contract/adapter.js';
-import { type AwaitedStep, resultLimitMs } from '../../contract/awaited-step.js';
+import { type AwaitedStep, type MessageAdded, resultLimitMs } from '../../contract/awaited-step.js';
 import { opening, turnFailed } from '../common/failure.js';
 import { isObject, JsonLines, jsonOf } from '../common/lines.js';
 import { failed, quotaReport, rejected, waiting } from './failures.js';
@@ -145,7 +145,8 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
 
   get isMidAnswer(): boolean {
     const { hasBegun, model, error, unstreamed } = this.#answer;
-    return hasBegun || model !== null || error !== null || unstreamed.length > 0;
+    const hasAnswer = hasBegun || model !== null || error !== null || unstreamed.length > 0;
+    return hasAnswer || this.#writer.searches.additions.isOpen;
   }
 
   /** Begins a turn. A turn with results continues the CLI's open turn, whose lines keep their number. */
@@ -158,9 +159,9 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
     this.#usedSoFar = null;
   }
 
-  #parse(text: string): ClaudeLine | SearchMade | RewindingLine | null {
+  #parse(text: string): ClaudeLine | SearchMade | MessageAdded | RewindingLine | null {
     const { searches, rewinding } = this.#writer;
-    const line = searches.read(text) ?? parseLine(text);
+    const line = searches.read(text) ?? searches.additions.read(text) ?? parseLine(text);
     return rewinding.isOpen && line?.type !== 'rate_limit_event'
       ? { type: 'rewinding', text, result: line?.type === 'result' ? line : null }
       : line;
@@ -175,10 +176,10 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
     return this.#writer.rewinding.read(text);
   }
 
-  #eventsOf(line: ClaudeLine | SearchMade | RewindingLine): readonly DecoderEvent[] {
+  #eventsOf(line: ClaudeLine | SearchMade | MessageAdded | RewindingLine): readonly DecoderEvent[] {
     this.#hasWritten = true;
     if (line.type !== 'control_response' && line.type !== 'control_request') this.#isTaken = true;
-    if (line.type === 'search') return [line];
+    if (line.type === 'search' || line.type === 'message-added') return [line];
     if (line.type === 'rewinding') return this.#rewound(line);
     if (line.type === 'rate_limit_event') return this.#limited(line.rate_limit_info);
     if (line.type === 'control_response') return this.#controlled(line);

@@ -4,6 +4,7 @@
  */
 const turnSuffix = '-0000-4000-8000-000000000000';
 const historySuffix = '-0000-4000-9000-000000000000';
+const additionSuffix = '-0000-4000-a000-000000000000';
 
 /**
  * Returns the id of a turn's user line, which is unique within one process. Newer versions (2.1.330, not 2.1.197) name it
@@ -16,6 +17,11 @@ export function turnIdOf(turn: number): string {
 /** Returns the id of a user line of the history, which is unique within one process. */
 export function historyIdOf(line: number): string {
   return `${line.toString(16).padStart(8, '0')}${historySuffix}`;
+}
+
+/** Returns the id of a line that is added to a running turn, which is unique within one process. */
+export function additionIdOf(line: number): string {
+  return `${line.toString(16).padStart(8, '0')}${additionSuffix}`;
 }
 
 /** Whether a line names another turn of this service. Ids of any other form are ignored. */

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { DecoderEvent, SearchLimits, SearchMade } from '../../contract/adapter.js';
 import { jsonOf } from '../common/lines.js';
+import { ClaudeAdditions } from './additions.js';
 import { type ControlRequest, permissionAnswer } from './tool-server.js';
 
 /** Name of the CLI's tool that searches the web. */
@@ -40,16 +41,24 @@ const resultLine = z.object({
  * CLI asks for permission before each call of its tool, and then searches by a request to its API.
  */
 export class WebSearches {
+  /** Messages that the user adds to the turn. A search is a pause of the model, after which it gets them. */
+  readonly additions = new ClaudeAdditions();
   #limits: SearchLimits | null = null;
   #used = 0;
   /** Queries of permitted searches without a result, by the id of the call. */
   readonly #open = new Map<string, string>();
+
+  /** Whether the CLI is searching, so that the model is at a pause. */
+  get isSearching(): boolean {
+    return this.#open.size > 0;
+  }
 
   /** Begins a turn. `limits`: null if the model may not search. */
   begin(limits: SearchLimits | null): void {
     this.#limits = limits;
     this.#used = 0;
     this.#open.clear();
+    this.additions.begin();
   }
 
   /** Returns why the CLI must not run this turn with these tools; null if it may. */
@@ -76,7 +85,8 @@ export class WebSearches {
     this.#used++;
     this.#open.set(id, query);
     const updatedInput = { query, ...domainsOf(search, this.#limits) };
-    return [{ type: 'reply', text: permissionAnswer(requestId, { behavior: 'allow', updatedInput }) }];
+    const permission = permissionAnswer(requestId, { behavior: 'allow', updatedInput });
+    return [{ type: 'reply', text: this.additions.takeLines() + permission }];
   }
 
   /** Returns the search whose result a line has; null for any other line. */

@@ -167,6 +167,13 @@ export class ClaudeWriter implements TurnWriter {
     return { text, stdin: 'keep-open' };
   }
 
+  /** Adds a message for the next web search of the turn, which is its only pause. */
+  add(text: string): string | null {
+    if (this.#currentTurn?.search === undefined) return null;
+    if (!this.searches.additions.add((uuid) => userLine({ text }, { uuid }))) return null;
+    return this.searches.isSearching ? this.searches.additions.takeLines() : '';
+  }
+
   /** Returns the requests that leave only these first messages. A search may have left its results. */
   rewind(kept: readonly Message[]): TurnInput | null {
     const isStained = this.#hasSearched || this.tools.calls.isWaiting;
