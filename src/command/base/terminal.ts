@@ -150,20 +150,6 @@ export class Terminal {
     }
   }
 
-  /** Asks for one line at the terminal. Throws an InterruptedError at Ctrl-C. */
-  async readAnswer(question: string): Promise<string> {
-    const lines = createInterface({ input: process.stdin, output: process.stderr });
-    try {
-      return await new Promise<string>((resolve, reject) => {
-        lines.question(question, resolve);
-        lines.once('SIGINT', () => reject(new InterruptedError()));
-        lines.once('close', () => resolve(''));
-      });
-    } finally {
-      lines.close();
-    }
-  }
-
   /** Handles SIGINT. Until the handler is disposed, SIGINT does not end the process. */
   onInterrupt(handler: () => void): Disposable {
     process.on('SIGINT', handler);

@@ -5,7 +5,15 @@ import { defaultModelName } from '../../shared/config/values.js';
 import { alignColumns } from '../../shared/text/format.js';
 import { fileFault } from '../../shared/text/system-error.js';
 import type { Client } from '../base/client.js';
-import { type ClientProgram, clientPrograms, SettingsError, type SetupTarget } from '../base/client-programs.js';
+import {
+  addService,
+  type ClientProgram,
+  clientPrograms,
+  removeService,
+  SettingsError,
+  type SetupTarget,
+  usesService,
+} from '../base/client-programs.js';
 import {
   addressFlags,
   type Command,
@@ -29,30 +37,29 @@ export const setup: Command = {
   summary: 'make a coding agent use the service',
   flags: {
     ...modelFlag,
-    print: { type: 'boolean', description: 'print the settings, and change no file' },
-    yes: { type: 'boolean', short: 'y', description: 'change the file without a question' },
-    undo: { type: 'boolean', description: 'remove the service from the settings' },
+    write: { type: 'boolean', short: 'w', description: 'change the file of the program' },
+    undo: { type: 'boolean', description: 'show the settings without the service' },
     list: { type: 'boolean', short: 'l', description: 'show the programs, and which of them use the service' },
     ...addressFlags,
   },
   maxPositionals: 1,
   words: names,
   notes: [
-    `The programs are ${names.join(', ')}. The command adds the service to the settings of the program, and keeps a copy of the old file. It asks first. For ${[...handPrograms.keys()].join(', ')}, it prints what to do. Without --model, the program uses the default model of the service. The key comes from --key, MODEL_API_KEY or "prompt-relay login".`,
-    'Except for codex, the settings contain your API key: then only you can read the file and its copy. --undo removes the entries of the command alone, restores the values that they have replaced, and removes copies that contain the entries.',
+    `The programs are ${names.join(', ')}. The command prints the settings with which a program uses the service. Without --model, this is the default model of the service. The key comes from --key, MODEL_API_KEY or "prompt-relay login".`,
+    `--write works for ${[...programs.keys()].join(', ')}, whose settings are JSON. It adds the entries, and keeps a copy of the old file. The entries contain your API key: then only you can read the file and its copy. --undo --write removes these entries alone, restores the values that they have replaced, and removes copies that contain the entries.`,
   ],
   examples: [
-    'prompt-relay setup claude-code',
-    'prompt-relay setup codex --print',
-    'prompt-relay setup aider -m opus',
-    'prompt-relay setup claude-code --undo',
+    'prompt-relay setup codex',
+    'prompt-relay setup claude-code -m opus --write',
+    'prompt-relay setup claude-code --undo --write',
   ],
   run: async (args, context) => {
     const [name = ''] = args.positionals;
     const [program, byHand] = [programs.get(name), handPrograms.get(name)];
     if (args.has('list')) return list(args, context);
-    if (program === undefined && (byHand === undefined || args.has('undo')))
-      throw usageError('setup', `name one of ${[...(args.has('undo') ? programs.keys() : names)].join(', ')}`);
+    const changesJson = args.has('undo') || args.has('write');
+    if (program === undefined && (byHand === undefined || changesJson))
+      throw usageError('setup', `name one of ${[...(changesJson ? programs.keys() : names)].join(', ')}`);
     if (program !== undefined && args.has('undo')) return undo(program, args, context);
     const target = await targetOf(args, context);
     if (program !== undefined) return add(program, target, args, context);
@@ -93,33 +100,26 @@ async function add(
   { terminal, settingsFolders }: CommandContext,
 ): Promise<number> {
   const path = program.path(settingsFolders());
-  if (args.has('print')) {
-    await terminal.write(program.addService('', target));
-    terminal.message(`Add these settings to ${path}.`);
-  } else await change(path, program, target, args.has('yes'), terminal);
+  if (args.has('write')) await change(path, program, target, terminal);
+  else {
+    await terminal.write(addService(program, '', target));
+    terminal.message(`Add these settings to ${path}, or let --write do it.`);
+  }
   if (args.value('model') === undefined) terminal.message(`The model is ${target.model}; --model names another one.`);
   if (program.warning !== null) terminal.sentences(program.warning);
   terminal.message(program.nextStep(target));
   return exitCodes.ok;
 }
 
-function change(
-  path: string,
-  program: ClientProgram,
-  target: SetupTarget,
-  isSure: boolean,
-  terminal: Terminal,
-): Promise<void> {
+function change(path: string, program: ClientProgram, target: SetupTarget, terminal: Terminal): Promise<void> {
   return withReasons(path, async () => {
     const { file, text: before, mode } = await readSettings(path);
-    const after = program.addService(before, target);
-    const keepsSecret = program.hasKey && target.key !== null;
-    const ownMode = keepsSecret ? mode & ownerMode : mode;
+    const after = addService(program, before, target);
+    const ownMode = target.key === null ? mode : mode & ownerMode;
     const copies = await copiesOf(file);
-    const open = program.hasKey ? await openCopies(copies) : []; // an older version made them
+    const open = await openCopies(copies); // an older version made them
     if (after === before && mode === ownMode && open.length === 0)
       return void (await terminal.writeLine(`${path} already has these settings.`));
-    if (!isSure) await ask(path, before === '' ? 'Create' : 'Change', terminal);
     await mkdir(dirname(file), { recursive: true, mode: 0o700 });
     for (const copy of open) await chmod(copy, 0o600);
     // An empty copy of a missing file prevents an undo from reading an older one.
@@ -138,23 +138,23 @@ async function undo(program: ClientProgram, args: CommandArguments, context: Com
   const path = program.path(settingsFolders());
   await withReasons(path, async () => {
     const { file, text, mode } = await readSettings(path);
-    if (!program.usesService(text, url))
+    if (!usesService(program, text, url))
       throw new CommandError(exitCodes.config, `setup: ${path} does not name ${url}: --url names another service`);
     const paths = await copiesOf(file);
     const copies = await Promise.all(paths.map(async (each) => ({ path: each, text: await readFile(each, 'utf8') })));
-    const before = copies.findLast((copy) => !program.usesService(copy.text, url))?.text ?? '';
-    const remaining = program.removeService(text, before, url);
-    if (args.has('print')) {
+    const before = copies.findLast((copy) => !usesService(program, copy.text, url))?.text ?? '';
+    const remaining = removeService(program, text, before);
+    if (!args.has('write')) {
       await terminal.write(remaining);
-      return terminal.message(remaining === '' ? `Nothing of ${path} would remain.` : `This would remain in ${path}.`);
+      const what = remaining === '' ? `Nothing of ${path}` : 'This';
+      return terminal.message(`${what} remains if you add --write.`);
     }
-    if (!args.has('yes')) await ask(path, remaining === '' ? 'Remove' : 'Change', terminal);
     if (remaining === '') await unlink(file);
     else await writeUserFile(file, remaining, mode);
     await terminal.writeLine(
       remaining === '' ? `${path} contained nothing else and was removed.` : `${path} no longer names ${url}.`,
     );
-    for (const copy of copies.filter((each) => program.usesService(each.text, url))) {
+    for (const copy of copies.filter((each) => usesService(program, each.text, url))) {
       await unlink(copy.path);
       terminal.message(`${copy.path} also named it and was removed.`);
     }
@@ -168,7 +168,7 @@ async function list(args: CommandArguments, context: CommandContext): Promise<nu
   const rows = [...programs].map(async ([name, program]) => {
     const path = program.path(folders);
     const state = await readSettings(path)
-      .then(({ text }) => (text !== '' && program.usesService(text, url) ? `uses ${url}` : 'does not use it'))
+      .then(({ text }) => (text !== '' && usesService(program, text, url) ? `uses ${url}` : 'does not use it'))
       .catch((error: Error) => {
         const isKnown = error instanceof SettingsError || error instanceof CommandError;
         return `unknown: ${isKnown ? error.message : fileFault(path, error)}`;
@@ -189,7 +189,7 @@ async function withReasons(path: string, act: () => Promise<void>): Promise<void
     if (!(error instanceof SettingsError)) {
       throw new CommandError(exitCodes.output, `setup: ${fileFault(path, error as NodeJS.ErrnoException)}`);
     }
-    const wayOut = 'add or remove the settings of "--print" yourself';
+    const wayOut = 'add or remove the entries yourself';
     throw new CommandError(exitCodes.config, `setup: ${path} was not changed, because ${error.message}: ${wayOut}`);
   }
 }
@@ -222,13 +222,6 @@ function ifMissing<T>(value: T) {
     if (error.code === 'ENOENT') return value;
     throw error;
   };
-}
-
-/** Throws a CommandError unless the user says yes. */
-async function ask(path: string, verb: 'Create' | 'Change' | 'Remove', terminal: Terminal): Promise<void> {
-  if (!terminal.isStdinTty) throw usageError('setup', 'without a terminal, use --yes or --print');
-  const answer = await terminal.readAnswer(`${verb} ${path}? [y/N] `);
-  if (!/^y(es)?$/i.test(answer.trim())) throw new CommandError(exitCodes.interrupted, 'setup: nothing was changed');
 }
 
 /** Resolves with the paths of the copies beside the file, the oldest first. */
