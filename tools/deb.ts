@@ -132,6 +132,9 @@ async function completion(shell: string): Promise<string> {
   return (await run(process.execPath, [join(root, 'dist/src/command/main.js'), 'completion', shell])).stdout;
 }
 
+/** Documents that the console shows. */
+const shown = /^(docs\/(decisions\/)?[\w-]+|README|CONTRIBUTING|CHANGELOG|SECURITY|bench\/RESULTS)\.md$/;
+
 /** Copies the files that npm would publish, and the packages that they need. Returns the folders of these packages. */
 async function copyProgram({ staging, folder, version, commit }: Build): Promise<string[]> {
   const { stdout } = await run('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
@@ -144,7 +147,7 @@ async function copyProgram({ staging, folder, version, commit }: Build): Promise
     const isElsewhere = /^(LICENSE|man\/.*|package\.json)$/.test(path);
     const target = isProgram ? folder : '/usr/share/doc/prompt-relay';
     if (!isElsewhere) await copy(join(root, path), join(staging, target, path));
-    if (/^docs\/[\w-]+\.md$/.test(path)) await copy(join(root, path), join(staging, folder, path)); // the console shows them
+    if (shown.test(path)) await copy(join(root, path), join(staging, folder, path));
   }
   const manifest = { ...(await readJson(join(root, 'package.json'))), version, ...(commit !== null && { commit }) };
   await writeFile(join(staging, folder, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`);

@@ -6,7 +6,7 @@ import { useLeaving, useLoad, useParts } from '../base/context.mjs';
 import { mayHaveFocus } from '../base/focus.mjs';
 import { useValue } from '../base/observable.mjs';
 import { hrefOf, type PageProps } from '../base/router.mjs';
-import { type ListedConversation, titleOf } from '../conversations/entry.mjs';
+import { type ListedConversation, titleOf, withoutMarks } from '../conversations/entry.mjs';
 import { Conversations, type TalkEntry, useConversations } from '../conversations/list.mjs';
 import { Icon } from '../ui/controls.mjs';
 import { Chat, type ChatView, isAnswering, isEmptyView } from './chat.mjs';
@@ -189,7 +189,7 @@ const statuses: Readonly<Record<string, string>> = {
 
 function firstWords(turns: ChatView['turns']): string {
   const { text = '' } = turns[0]?.question ?? {};
-  return text.replace(/\s+/g, ' ').trim().slice(0, 80) || 'An image';
+  return withoutMarks(text.slice(0, 200)).replace(/\s+/g, ' ').trim().slice(0, 80) || 'An image';
 }
 
 /** Returns the title in the list; if the conversation is not listed, its first words, or null if it has no turns. */

@@ -3,7 +3,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { ModelEntry } from '../../shared/api/models.js';
 import type { VersionBody } from '../../shared/api/version.js';
-import { useLoad, useNow } from '../base/context.mjs';
+import { useLoad, useNow, useParts } from '../base/context.mjs';
 import { ApiError, titleOf } from '../base/failures.mjs';
 import { costText, countText, durationText, plural, timeText } from '../base/format.mjs';
 import { useValue } from '../base/observable.mjs';
@@ -247,7 +247,7 @@ function Answer({ turn, state, markdown }: AnswerProps) {
 function TurnStateLine({ turn, state, chat, lifetimeMs }: TurnProps & { readonly state: TurnState }) {
   switch (state.kind) {
     case 'sent':
-      return html`<${Waiting} word="Sent" sinceMs=${state.sinceMs} />`;
+      return html`<${Sent} sinceMs=${state.sinceMs} />`;
     case 'queued':
       return html`<${Waiting} word=${`Number ${state.position} in the queue`} sinceMs=${state.sinceMs} />`;
     case 'running':
@@ -270,6 +270,13 @@ function Unfinished({ word, turn, chat }: Pick<TurnProps, 'turn' | 'chat'> & { r
     <span>${word}</span>
     <button class="button small" onClick=${() => void chat.askAgain(turn)}>Retry</button>
   </div>`;
+}
+
+/** Shows that a message was sent. While the user is asked for the key, the service has not accepted it. */
+function Sent({ sinceMs }: { readonly sinceMs: number }) {
+  const isAsked = useValue(useParts().keys.question) !== 'none';
+  if (isAsked) return html`<p class="figures">Waiting for your key</p>`;
+  return html`<${Waiting} word="Sent" sinceMs=${sinceMs} />`;
 }
 
 function Waiting({ word, sinceMs }: { readonly word: string; readonly sinceMs: number }) {

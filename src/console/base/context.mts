@@ -31,14 +31,17 @@ export type Load<T> =
   | { readonly state: 'ready'; readonly value: T }
   | { readonly state: 'failed'; readonly error: Error };
 
-/** Reads a path of the API. Reads again on `reload`, for another path, and when a lost server answers again. */
-export function useLoad<T>(path: string): [loaded: Load<T>, reload: () => void] {
+/**
+ * Reads a path of the API; null reads nothing. Reads again on `reload`, for another path, and when a lost server answers
+ * again.
+ */
+export function useLoad<T>(path: string | null): [loaded: Load<T>, reload: () => void] {
   const { api, link } = useParts();
   const [loaded, setLoaded] = useState<Load<T>>({ state: 'loading' });
   const [round, setRound] = useState(0);
   const isUp = useValue(link.state) === 'up';
   useEffect(() => {
-    if (!isUp) return;
+    if (!isUp || path === null) return;
     const abort = new AbortController();
     const settle = (next: Load<T>) => !abort.signal.aborted && setLoaded(next);
     api.json<T>(path, { signal: abort.signal }).then(

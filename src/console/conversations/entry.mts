@@ -20,7 +20,16 @@ interface ItemProps {
 }
 
 export function titleOf({ title }: ListedConversation): string {
-  return title || 'An image';
+  return withoutMarks(title) || 'An image';
+}
+
+/** Removes the marks of Markdown for emphasis, code, headings and links from the words of a message. */
+export function withoutMarks(text: string): string {
+  return text
+    .replace(/!?\[([^\]\n]+)\]\([^)\s]*\)/g, '$1')
+    .replace(/^\s*#{1,6}\s+/gm, '')
+    .replace(/(?<![\w*])(\*{1,3})(?=\S)([^*\n]+)(?<=\S)\1(?![\w*])/g, '$2')
+    .replace(/`+/g, '');
 }
 
 interface EntryProps extends ItemProps {
@@ -30,14 +39,15 @@ interface EntryProps extends ItemProps {
   readonly search: string;
 }
 
-/** Shows a conversation. If a search has found it, shows the place of the words. */
+/** Shows a conversation. If a search has found it, shows the place of the words: in the whole title, or in a message. */
 export function Entry({ item, status, search }: EntryProps) {
   const { clock } = useParts();
   const { match, last_activity_at: at, message_count: count } = item;
   const isInMessage = match !== undefined && match.message !== null;
+  const title = marked(titleOf(item), search);
   return html`
-    <span class="cut">${marked(titleOf(item), search)}</span>
-    ${isInMessage && html`<small class="place">${marked(match.text, search)}</small>`}
+    <span class=${Array.isArray(title) && title.length > 1 ? undefined : 'cut'}>${title}</span>
+    ${isInMessage && html`<small class="place">${marked(withoutMarks(match.text), search)}</small>`}
     <small class="muted figure">${status || `${rowTimeText(at, clock.now())} · ${plural(count, 'message')}`}</small>
   `;
 }

@@ -60,7 +60,7 @@ interface AllSwitchProps {
 /** Button that shows the jobs of all clients, which only an administrator may see. */
 function AllSwitch({ isOn, onSwitch }: AllSwitchProps) {
   const caller = useCaller();
-  if (caller === null || caller === 'none' || caller.scopes?.includes('admin') !== true) return null;
+  if (caller === null || typeof caller === 'string' || caller.scopes?.includes('admin') !== true) return null;
   return html`<button type="button" class="button quiet small" aria-pressed=${isOn} onClick=${() => onSwitch(!isOn)}>Jobs of all clients</button>`;
 }
 

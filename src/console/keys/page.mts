@@ -1,8 +1,10 @@
 import { html } from 'htm/preact';
 import { useRef, useState } from 'preact/hooks';
 import { useAction, useLoad, useParts } from '../base/context.mjs';
+import { plural } from '../base/format.mjs';
 import type { PageProps } from '../base/router.mjs';
-import { isAdministrator, useCaller } from '../ui/caller.mjs';
+import { documentAddress } from '../setup/documents.mjs';
+import { hasNoKeys, isAdministrator, useCaller } from '../ui/caller.mjs';
 import { CodeBlock, Dialog, Field } from '../ui/controls.mjs';
 import { EmptyState, ErrorNotice, StatusDot } from '../ui/notices.mjs';
 import { type Column, Table } from '../ui/tables.mjs';
@@ -21,10 +23,12 @@ interface Question {
 
 /** Shows the keys that the user may manage, and makes, replaces and deletes keys. */
 export function KeysPage(_: PageProps) {
-  const [loaded, reload] = useLoad<Keys>('/keys');
+  const caller = useCaller();
+  const isKeyless = hasNoKeys(caller);
+  const [loaded, reload] = useLoad<Keys>(caller === null || isKeyless ? null : '/keys');
   const [made, setMade] = useState<FreshKey | null>(null);
   const [question, setQuestion] = useState<Question | null>(null);
-  const isAdmin = isAdministrator(useCaller());
+  const isAdmin = isAdministrator(caller);
   const finish = (key: FreshKey | null) => {
     if (key !== null || question?.listed.name === made?.name) setMade(key);
     setQuestion(null);
@@ -32,7 +36,8 @@ export function KeysPage(_: PageProps) {
   };
   return html`
     <h1>Keys</h1>
-    ${loaded.state === 'loading' && html`<p class="muted row"><span class="spinner" />Reading the keys</p>`}
+    ${isKeyless && html`<${EmptyState} title="No keys for you"><p>Keys are for administrators, and for people whom a proxy has signed on. <a href=${documentAddress('clients#keys')}>How the service uses keys</a></p><//>`}
+    ${!isKeyless && loaded.state === 'loading' && html`<p class="muted row"><span class="spinner" />Reading the keys</p>`}
     ${loaded.state === 'failed' && html`<${ErrorNotice} error=${loaded.error} onRetry=${reload} />`}
     ${made !== null && html`<${MadeKeyNotice} made=${made} onClose=${() => setMade(null)} />`}
     ${loaded.state === 'ready' && html`<${KeyForm} isAdmin=${isAdmin} onMade=${finish} /><${KeyTable} keys=${loaded.value.keys} isAdmin=${isAdmin} onAsk=${setQuestion} />`}
@@ -114,7 +119,7 @@ function KeyTable({ keys, isAdmin, onAsk }: KeyTableProps) {
         ({ act, word, style }) =>
           html`<button type="button" class="button small ${style}" aria-label=${`${word} ${listed.name}`} onClick=${() => onAsk({ act, listed })}>${word}</button>`,
       );
-  return html`<${Table} caption="Keys" columns=${columns} rows=${keys} keyOf=${({ name }: ShownKey) => name} />`;
+  return html`<${Table} caption="Keys" isStacked columns=${columns} rows=${keys} keyOf=${({ name }: ShownKey) => name} />`;
 }
 
 const acts = [
@@ -128,11 +133,22 @@ function hasExpired(expires: string | null, now: number): boolean {
   return expires !== null && Date.parse(expires) <= now;
 }
 
-/** Returns the limits of a key, in the spelling of the keys file. */
+/** Returns the limits of a key in words. */
 export function limitsText({ rate, concurrent, queue, weight, models, tokens, cost, group }: ShownKey): string {
-  const limits = { rate, concurrent, queue, weight, models: models?.join('+') ?? null, tokens, cost, group };
-  const set = Object.entries(limits).flatMap(([name, value]) => (value === null ? [] : [`${name}=${value}`]));
-  return set.join(' ') || 'those of the service';
+  const [requests = '', seconds = ''] = rate?.split('/') ?? [];
+  const [maxTokens = '', tokenPeriod = ''] = tokens?.split('/') ?? [];
+  const [dollars = '', costPeriod = ''] = cost?.split('/') ?? [];
+  const texts = [
+    rate && `${plural(Number(requests), 'request')} in ${seconds} s`,
+    concurrent && `${plural(concurrent, 'job')} at once`,
+    queue && `${plural(queue, 'place')} in the queue`,
+    weight && `weight ${weight}`,
+    models && `only ${models.join(', ')}`,
+    tokens && `${plural(Number(maxTokens), 'token')} a ${tokenPeriod}`,
+    cost && `$${dollars} a ${costPeriod}`,
+    group && `group ${group}`,
+  ];
+  return texts.filter(Boolean).join(' · ') || 'those of the service';
 }
 
 interface ConfirmationProps {

@@ -7,11 +7,12 @@ import { CodeBlock } from '../ui/controls.mjs';
 import { StatusDot, type Tone } from '../ui/notices.mjs';
 import { Fact, FactCard } from './documents.mjs';
 
-/** Shows a card for each account. */
+/** Shows a card for each account. The demo model needs no login, so the service has none for it. */
 export function AccountCards({ accounts }: Pick<AccountList, 'accounts'>) {
   const { clock } = useParts();
   const nowMs = clock.now();
-  return accounts.map((account) => html`<${AccountCard} key=${nameOf(account)} account=${account} nowMs=${nowMs} />`);
+  const real = accounts.filter(({ name, cli }) => name !== null || cli !== 'demo');
+  return real.map((account) => html`<${AccountCard} key=${nameOf(account)} account=${account} nowMs=${nowMs} />`);
 }
 
 /** Returns the title of a card. Each model CLI may have an unnamed account: the login of the service. */

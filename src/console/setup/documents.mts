@@ -32,12 +32,27 @@ export function FactCard({ title, children }: FactCardProps) {
   return html`<section class="card" aria-label=${title}><h2>${title}</h2><dl class="facts">${children}</dl></section>`;
 }
 
-/** Rewrites the links of `docs/NAME.md`, so that they lead to the documents in the console. */
+/** Begins the names of documents that are not in the folder `docs`. */
+const outside = 'project/';
+const outsidePages = ['README', 'CONTRIBUTING', 'CHANGELOG', 'SECURITY', 'bench/RESULTS'];
+
+/** Returns the document to which a relative link leads, or null if the service serves none there. */
+function documentAt(href: string, name: string): string | null {
+  const base = name.startsWith(outside) ? `/${name.slice(outside.length)}.md` : `/docs/${name}.md`;
+  const { pathname, hash } = new URL(href, new URL(base, location.origin));
+  const [, page] = /^\/docs\/(decisions|(?:decisions\/)?[\w-]+(?=\.md))(?:\.md|\/)?$/.exec(pathname) ?? [];
+  if (page !== undefined) return page + hash;
+  const other = outsidePages.find((one) => pathname === `/${one}.md`);
+  return other === undefined ? null : outside + other + hash;
+}
+
+/** Rewrites the links of a document, so that they lead to the documents in the console. */
 export function withConsoleLinks(text: string, name: string): string {
-  const whole = (place: string) => new URL(documentAddress(place), location.href).href;
   return text
-    .replace(/\]\(#([\w-]+)\)/g, (_, heading) => `](${whole(`${name}#${heading}`)})`)
-    .replace(/\]\(([\w-]+)\.md(#[\w-]+)?\)/g, (_, page, heading = '') => `](${whole(page + heading)})`)
+    .replace(/\]\((?!\w+:)([^)\s]+)\)/g, (link, href) => {
+      const place = documentAt(href, name);
+      return place === null ? link : `](${new URL(documentAddress(place), location.href).href})`;
+    })
     .replace(/^ *<!--[\s\S]*?-->\n/gm, '')
     .replace(/^#(?=#+ )/gm, ''); // headings move up a level: the page shows the title itself
 }
@@ -51,7 +66,9 @@ export function slugOf(heading: string): string {
 }
 
 async function read(name: string): Promise<string> {
-  const response = await fetch(`../docs/pages/${encodeURIComponent(name)}.md`).catch(() => null);
+  const response = await fetch(`../docs/pages/${name.split('/').map(encodeURIComponent).join('/')}.md`).catch(
+    () => null,
+  );
   if (response?.ok) return await response.text();
   return response === null ? 'The service does not answer.' : `There is no page **${name}** here.`;
 }
@@ -72,7 +89,7 @@ export function DocumentPage({ params }: PageProps) {
     };
   }, [name]);
   useEffect(() => {
-    const headings = [...(shown.current?.querySelectorAll('h3, h4, h5, h6') ?? [])];
+    const headings = [...(shown.current?.querySelectorAll('h2, h3, h4, h5, h6') ?? [])];
     const found = headings.find(({ textContent }) => slugOf(textContent ?? '') === heading);
     if (text === null) return;
     if (found === undefined) scrollTo({ top: 0 });
@@ -85,11 +102,10 @@ export function DocumentPage({ params }: PageProps) {
     location.hash = link.hash;
   };
   return html`
-    <h1>Documents</h1>
-    ${name !== 'README' && html`<p><a href=${documentAddress('README')}>← All pages</a></p>`}
+    ${name !== 'README' && html`<p><a href=${documentAddress('README')}>← All documents</a></p>`}
+    <h1>${name === 'README' ? 'Documents' : title}</h1>
     <div class="document" ref=${shown} onClick=${follow}>
-      <h2>${name === 'README' ? 'All pages' : title}</h2>
-      ${text === null ? html`<p class="muted">Reading the page</p>` : html`<${AnswerText} text=${body} isWhole markdown=${markdown} />`}
+      ${text === null ? html`<p class="muted">Reading the page</p>` : html`<${AnswerText} text=${body} isWhole markdown=${markdown} topLevel=${2} />`}
     </div>
   `;
 }

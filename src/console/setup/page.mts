@@ -145,7 +145,10 @@ function ModelCliSection({ cli, name }: ModelCliProps) {
       <${StatusDot} tone=${ready ? 'good' : 'bad'} label=${ready ? `yes, checked in ${durationText(ms)}` : 'no'} />
       ${error !== null && html`<p class="fault">${error}</p>`}
     <//>
-    <${Fact} name="Adapter" page="clis">${[adapter, version].filter(Boolean).join(' ')}<//>
+    <${Fact} name="Adapter" page="clis">
+      ${[adapter, version].filter(Boolean).join(' ')}
+      ${adapter === 'demo' && html`<p>A small program that comes with the service, not a language model.</p>`}
+    <//>
     <${Fact} name="Command" page="clis"><code>${command.map(shellWord).join(' ')}</code><//>
   <//>`;
 }

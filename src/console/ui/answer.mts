@@ -5,7 +5,14 @@ import { useParts } from '../base/context.mjs';
 import { countText } from '../base/format.mjs';
 import { CodeBlock } from './controls.mjs';
 
-type MarkdownView = FunctionComponent<{ readonly text: string; readonly isWhole: boolean }>;
+export interface MarkdownProps {
+  readonly text: string;
+  readonly isWhole: boolean;
+  /** Level of the highest headings, 3 by default. */
+  readonly topLevel?: number;
+}
+
+type MarkdownView = FunctionComponent<MarkdownProps>;
 
 /**
  * Returns the component that draws Markdown; null until it is loaded. Its code is large, so the browser loads it when
@@ -24,10 +31,8 @@ export function useMarkdown(isNeeded: boolean): MarkdownView | null {
   return view;
 }
 
-interface DrawnTextProps {
-  readonly text: string;
-  /** Whether the text is complete. */
-  readonly isWhole: boolean;
+/** `isWhole`: whether the text is complete. */
+interface DrawnTextProps extends MarkdownProps {
   readonly markdown: MarkdownView | null;
 }
 
@@ -65,14 +70,14 @@ export function AnswerText({ text, thoughts: sent = '', value, ...rest }: Answer
 }
 
 /** Shows text as Markdown once the code for it is loaded. Text beyond the limit stays plain. */
-function DrawnText({ text, isWhole, markdown }: DrawnTextProps) {
+function DrawnText({ text, isWhole, markdown, topLevel }: DrawnTextProps) {
   const cut = text.length > maxDrawnLength ? endOfPiece(text, 0, maxDrawnLength) : text.length;
   const beginning = text.slice(0, cut);
   return html`
     ${
       markdown === null
         ? html`<${PlainText} text=${beginning} />`
-        : html`<${markdown} text=${beginning} isWhole=${isWhole || cut < text.length} />`
+        : html`<${markdown} text=${beginning} isWhole=${isWhole || cut < text.length} topLevel=${topLevel} />`
     }
     ${cut < text.length && html`<${Rest} text=${text.slice(cut)} />`}
   `;

@@ -9,13 +9,13 @@ import { Dialog, Field } from './controls.mjs';
 /** No row of the usage is this late, so the response contains little more than the caller. */
 const whoPath = '/usage?since=9999-12-31';
 
-/**
- * Returns who this tab is to the service: `none` if the service needs a key first, null if the caller is unknown or not
- * needed.
- */
-export function useCaller(isNeeded = true): UsageCaller | 'none' | null {
+/** Who this tab is to the service: `none` if the service needs a key first, `unknown` if it did not say. */
+type TabCaller = UsageCaller | 'none' | 'unknown';
+
+/** Returns the caller; null until the service has answered, and if the caller is not needed. */
+export function useCaller(isNeeded = true): TabCaller | null {
   const { api, keys, link } = useParts();
-  const [caller, setCaller] = useState<UsageCaller | 'none' | null>(null);
+  const [caller, setCaller] = useState<TabCaller | null>(null);
   const isUp = useValue(link.state) === 'up';
   const isAsking = useValue(keys.question) !== 'none';
   useEffect(() => {
@@ -24,7 +24,7 @@ export function useCaller(isNeeded = true): UsageCaller | 'none' | null {
     api.json<UsageReport>(whoPath, { asksForKey: false, signal: abort.signal }).then(
       (report) => setCaller(report.caller),
       (error: unknown) => {
-        if (!abort.signal.aborted) setCaller(error instanceof ApiError && error.status === 401 ? 'none' : null);
+        if (!abort.signal.aborted) setCaller(error instanceof ApiError && error.status === 401 ? 'none' : 'unknown');
       },
     );
     return () => abort.abort();
@@ -41,19 +41,27 @@ const kinds: Readonly<Record<UsageCaller['kind'], string>> = {
   other: 'Client',
 };
 
-/** Whether the caller surely may manage no keys: an administrator may, and a person who is signed on perhaps. */
-export function hasNoKeys(caller: UsageCaller | 'none' | null): boolean {
-  if (caller === null || caller === 'none') return false;
-  return caller.kind !== 'sso' && caller.scopes !== null && !caller.scopes.includes('admin');
+/**
+ * Whether the caller surely may manage no keys: an administrator may, and a person who is signed on perhaps. Callers
+ * without scopes use the service without a key.
+ */
+export function hasNoKeys(caller: TabCaller | null): boolean {
+  const known = knownIn(caller);
+  return known !== null && known.kind !== 'sso' && !known.scopes?.includes('admin');
 }
 
 /** Whether the caller may set the rights of keys, if the service has keys. */
-export function isAdministrator(caller: UsageCaller | 'none' | null): boolean {
-  return caller !== null && caller !== 'none' && (caller.scopes?.includes('admin') ?? true);
+export function isAdministrator(caller: TabCaller | null): boolean {
+  const known = knownIn(caller);
+  return known !== null && (known.scopes?.includes('admin') ?? true);
+}
+
+function knownIn(caller: TabCaller | null): UsageCaller | null {
+  return typeof caller === 'object' ? caller : null;
 }
 
 /** Shows who the user is to the service, and lets the user remove a stored key. */
-export function Who({ caller }: { readonly caller: UsageCaller | 'none' | null }) {
+export function Who({ caller }: { readonly caller: TabCaller | null }) {
   const { keys, memory } = useParts();
   const hasKey = useValue(keys.hasKey);
   const forget = () => {
@@ -64,7 +72,7 @@ export function Who({ caller }: { readonly caller: UsageCaller | 'none' | null }
   const enter = () => void keys.ask(keys.key).then((isEntered) => isEntered && location.reload());
   if (caller === 'none' && !hasKey)
     return html`<button type="button" class="button quiet small who" onClick=${enter}>Sign in<span class="unseen"> with your API key</span></button>`;
-  const known = caller === 'none' ? null : caller;
+  const known = knownIn(caller);
   if (known === null && !hasKey) return null;
   return html`
     <button type="button" class="button quiet small who" popovertarget="who">

@@ -135,6 +135,9 @@ function drawMath(temml: TeX, element: HTMLElement, source: string, isDisplayed:
   } catch {
     return;
   }
+  for (const operator of drawn.querySelectorAll('mo[stretchy="true"]')) {
+    if (/^[←-⇿]$/.test(operator.textContent ?? '')) operator.classList.add('arrow');
+  }
   element.replaceChildren(...drawn.childNodes);
 }
 

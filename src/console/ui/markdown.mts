@@ -2,6 +2,7 @@ import { html } from 'htm/preact';
 import { Lexer, Marked, type Token, type TokenizerExtension, type Tokens, type TokensList } from 'marked';
 import type { ComponentChildren } from 'preact';
 import { useMemo, useRef } from 'preact/hooks';
+import type { MarkdownProps } from './answer.mjs';
 import { CodeBlock, Formula } from './controls.mjs';
 
 /** Character references that models write. Others are shown as written. */
@@ -99,17 +100,17 @@ function blockNodes(tokens: readonly Token[], depth: number): Drawn[] {
 }
 
 /**
- * Returns the level of each heading, from 3 to 6, and 0 for other blocks. The page has the levels above. An answer may
- * begin with any level, but no level is left out.
+ * Returns the level of each heading, from the highest one to 6, and 0 for other blocks. The page has the levels above. An
+ * answer may begin with any level, but no level is left out.
  */
-export function headingLevels(tokens: readonly Token[]): number[] {
+export function headingLevels(tokens: readonly Token[], highest = 3): number[] {
   const open: number[] = [];
   return tokens.map((token) => {
     if (token.type !== 'heading') return 0;
     const depth: number = token.depth;
     while ((open.at(-1) ?? 0) >= depth) open.pop();
     open.push(depth);
-    return Math.min(6, 2 + open.length);
+    return Math.min(6, highest - 1 + open.length);
   });
 }
 
@@ -119,8 +120,6 @@ export function blockNode(token: Token, depth: number): Drawn {
   return draw === undefined ? inlineNode(token, depth) : draw(token as never, depth);
 }
 
-const headings = ['h3', 'h4', 'h5', 'h6', 'h6', 'h6'] as const;
-
 /** Functions that draw a block, by token type. Link definitions and empty lines draw nothing. */
 const blocks: Readonly<Record<string, (token: never, depth: number) => Drawn>> = {
   space: () => null,
@@ -129,7 +128,7 @@ const blocks: Readonly<Record<string, (token: never, depth: number) => Drawn>> =
   math: ({ text, raw }: MathToken) => html`<${Formula} text=${text} raw=${raw.trim()} isDisplayed />`,
   code: ({ text, lang = '' }: Tokens.Code) => html`<${CodeBlock} code=${text} language=${lang.split(/\s/)[0]} />`,
   heading: ({ depth: level, tokens }: Tokens.Heading, depth) =>
-    html`<${headings[level - 1] ?? 'h6'}>${inlineNodes(tokens, depth)}<//>`,
+    html`<${`h${Math.min(6, level + 2)}`}>${inlineNodes(tokens, depth)}<//>`,
   paragraph: ({ tokens }: Tokens.Paragraph, depth) => html`<p>${inlineNodes(tokens, depth)}</p>`,
   blockquote: ({ tokens }: Tokens.Blockquote, depth) => html`<blockquote>${blockNodes(tokens, depth)}</blockquote>`,
   html: ({ block, text }: Tokens.HTML) =>
@@ -158,9 +157,11 @@ function listNode({ ordered, start, items }: Tokens.List, depth: number): Drawn 
 }
 
 function tableNode({ header, rows }: Tokens.Table, depth: number): Drawn {
+  const titleOf = (index: number) => header[index]?.text;
   const cells = (row: readonly Tokens.TableCell[], tag: 'th' | 'td') =>
     row.map(
-      ({ tokens, align }) => html`<${tag} class=${align ? `to-${align}` : undefined}>${inlineNodes(tokens, depth)}<//>`,
+      ({ tokens, align }, index) =>
+        html`<${tag} class=${align ? `to-${align}` : undefined} data-title=${tag === 'td' ? titleOf(index) : undefined}>${inlineNodes(tokens, depth)}<//>`,
     );
   return html`<div class="table" role="group" aria-label="Table" tabindex="0">
     <table>
@@ -214,10 +215,13 @@ function linkNode(href: string, content: Drawn): Drawn {
  * Shows Markdown. No text is parsed as HTML, attributes contain only checked addresses, and nothing is loaded from
  * other servers.
  */
-export function Markdown({ text, isWhole }: { readonly text: string; readonly isWhole: boolean }) {
+export function Markdown({ text, isWhole, topLevel }: MarkdownProps) {
   const reader = useRef(new MarkdownReader());
   const blocks = useMemo(() => (isWhole ? reader.current.whole(text) : reader.current.growing(text)), [text, isWhole]);
-  const levels = headingLevels(blocks.map(({ token }) => token));
+  const levels = headingLevels(
+    blocks.map(({ token }) => token),
+    topLevel,
+  );
   return html`<div class="markdown">${blocks.map((block, index) => html`<${Block} key=${index} block=${block} level=${levels[index]} />`)}</div>`;
 }
 

@@ -15,12 +15,14 @@ interface TableProps<Row> {
   readonly columns: readonly Column<Row>[];
   readonly rows: readonly Row[];
   readonly keyOf: (row: Row) => string | number;
+  /** Whether a narrow page shows each row as a card, because the row has buttons. */
+  readonly isStacked?: boolean;
 }
 
 /** Shows a table that scrolls sideways if it is too wide. The first cell of a row is its header. */
-export function Table<Row>({ caption, columns, rows, keyOf }: TableProps<Row>) {
+export function Table<Row>({ caption, columns, rows, keyOf, isStacked = false }: TableProps<Row>) {
   const classOf = ({ isNumber }: Column<Row>) => (isNumber ? 'number' : undefined);
-  return html`<div class="table" role="region" aria-label=${caption} tabindex="0">
+  return html`<div class="table ${isStacked ? 'stacked' : ''}" role="region" aria-label=${caption} tabindex="0">
     <table>
       <caption class="unseen">${caption}</caption>
       <thead><tr>${columns.map((column) => html`<th scope="col" class=${classOf(column)}>${column.title}</th>`)}</tr></thead>
@@ -30,7 +32,7 @@ export function Table<Row>({ caption, columns, rows, keyOf }: TableProps<Row>) {
             ${columns.map((column, index) =>
               index === 0
                 ? html`<th scope="row" class=${classOf(column)}>${column.cell(row)}</th>`
-                : html`<td class=${classOf(column)}>${column.cell(row)}</td>`,
+                : html`<td class=${classOf(column)} data-title=${column.title}>${column.cell(row)}</td>`,
             )}
           </tr>`,
         )}

@@ -107,7 +107,7 @@ function Chooser({ choices, months, query }: ChooserProps) {
       </nav>
       <div class="row">
         <select class="narrow" aria-label="Month" value=${isMonth ? period : ''} onChange=${({ currentTarget }: Changed) => go({ period: currentTarget.value })}>
-          ${!isMonth && html`<option value="">Month</option>`}
+          ${!isMonth && html`<option value="">Choose a month</option>`}
           ${months.toReversed().map((month) => html`<option key=${month} value=${month}>${timeText(month)}</option>`)}
         </select>
         <select class="narrow" aria-label="Group by" value=${grouping.id} onChange=${({ currentTarget }: Changed) => go({ by: currentTarget.value })}>

@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type RequestHandler, Router } from 'express';
 import { generateHTML, serveWithOptions } from 'swagger-ui-express';
@@ -48,17 +48,23 @@ const files = [
  */
 const conditionalHeaders = ['if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since'];
 
-/** Hides Swagger's brand and its choice of a server, and increases the contrast of its colours. */
+/** Hides Swagger's choice of a server, and increases the contrast of its colours. */
 const customCss = `
-.swagger-ui :is(.topbar, .scheme-container .schemes-server-container) { display: none !important }
+.back { max-width: 1460px; margin: 0 auto; padding: 20px 20px 0; font-family: sans-serif; font-size: 14px }
+.back a { color: #2a66b0 }
+.dark-mode .back a { color: #51a8ff }
+.dark-mode body { background: #1c2022 }
+.swagger-ui .scheme-container .schemes-server-container { display: none !important }
 .swagger-ui .info .title small { background: #5b6270 }
 .swagger-ui .info .title small.version-stamp { background: #4a6b00 }
-.swagger-ui .info :is(a, a.link, .link .url) { color: #2a66b0 }
-.swagger-ui .btn.authorize span { color: #1d7a45 }
-.swagger-ui .opblock.opblock-get .opblock-summary-method { background: #2a66b0 }
-.swagger-ui .opblock.opblock-post .opblock-summary-method { background: #1d7a45 }
-.swagger-ui .opblock.opblock-patch .opblock-summary-method { background: #0b6e5f }
-.swagger-ui .opblock.opblock-delete .opblock-summary-method { background: #b3261e }
+html:not(.dark-mode) .swagger-ui .info :is(a, a.link, .link .url) { color: #2a66b0 }
+html:not(.dark-mode) .swagger-ui .btn.authorize span { color: #1d7a45 }
+.dark-mode .swagger-ui .info :is(a.link, .link .url) { color: #51a8ff }
+.dark-mode .swagger-ui .btn.authorize span { color: #3ece90 }
+html:not(.dark-mode) .swagger-ui .opblock.opblock-get .opblock-summary-method { background: #2a66b0 }
+html:not(.dark-mode) .swagger-ui .opblock.opblock-post .opblock-summary-method { background: #1d7a45 }
+html:not(.dark-mode) .swagger-ui .opblock.opblock-patch .opblock-summary-method { background: #0b6e5f }
+html:not(.dark-mode) .swagger-ui .opblock.opblock-delete .opblock-summary-method { background: #b3261e }
 `;
 
 interface PathProps {
@@ -82,13 +88,46 @@ const plainPaths = () => ({
   },
 });
 
+/** Globals of a browser that the next function uses. */
+interface BrowserPage {
+  readonly document: {
+    readonly documentElement: { readonly classList: { toggle(name: string, isOn: boolean): void } };
+  };
+  readonly localStorage: { getItem(name: string): string | null };
+  matchMedia(query: string): { readonly matches: boolean; addEventListener(name: string, listener: () => void): void };
+  addEventListener(name: string, listener: () => void): void;
+}
+
+/**
+ * Plugin that follows the colours of the system, and the choice that the user has made in the console. It removes
+ * Swagger's bar, which would set the colours once. The page gets the source of this function.
+ */
+const ownColours = () => {
+  const page = globalThis as unknown as BrowserPage;
+  const system = page.matchMedia('(prefers-color-scheme: dark)');
+  const apply = () => {
+    const choice = page.localStorage.getItem('prompt-relay-theme');
+    const isDark = choice === 'dark' || (choice !== 'light' && system.matches);
+    page.document.documentElement.classList.toggle('dark-mode', isDark);
+  };
+  system.addEventListener('change', apply);
+  page.addEventListener('storage', apply);
+  apply();
+  return { wrapComponents: { Topbar: () => () => null } };
+};
+
 /** Serves Swagger UI with all its files. */
 export function docsPages(): Router {
   const page = generateHTML(undefined, {
     customSiteTitle: 'prompt-relay',
     swaggerUrl: '../openapi.yaml',
     customCss,
-    swaggerOptions: { tryItOutEnabled: true, validatorUrl: null, defaultModelsExpandDepth: 0, plugins: [plainPaths] },
+    swaggerOptions: {
+      tryItOutEnabled: true,
+      validatorUrl: null,
+      defaultModelsExpandDepth: 0,
+      plugins: [plainPaths, ownColours],
+    },
   });
   const secure: Handler = (req, res, next) => {
     for (const name of conditionalHeaders) delete req.headers[name];
@@ -99,27 +138,51 @@ export function docsPages(): Router {
   router.use(secure);
   router.get('/', (req, res) => void res.type('html').send(basedOn(page, req.originalUrl)));
   router.get(files, serveFiles());
-  router.get('/pages/:page', sendPage);
+  router.get('/pages/*page', sendPage);
   return router;
 }
 
-/** Adds a relative base URL, because a proxy may add a path prefix, and the width of a small screen. */
+/**
+ * Adds a relative base URL, because a proxy may add a path prefix, the width of a small screen, and a link to the
+ * console.
+ */
 function basedOn(page: string, url: string): string {
   const base = /^[^?]*\/(\?|$)/.test(url) ? './' : 'docs/';
-  return page.replace(
-    '<head>',
-    `<head>\n  <base href="${base}">\n  <meta name="viewport" content="width=device-width, initial-scale=1">`,
-  );
+  return page
+    .replace(
+      '<head>',
+      `<head>\n  <base href="${base}">\n  <meta name="viewport" content="width=device-width, initial-scale=1">`,
+    )
+    .replace('<body>', '<body>\n<nav class="back" aria-label="Pages"><a href="../console/">← Console</a></nav>');
 }
 
 /** Serves a page of the documentation for the console. The page is missing while an update is being installed. */
 const sendPage: RequestHandler = async (req, res, next) => {
-  const { page } = req.params;
-  if (typeof page !== 'string' || !/^[\w-]+\.md$/.test(page)) return next();
-  const text = await readFile(join(folder, page)).catch(() => null);
+  const page = [req.params.page].flat().join('/');
+  const text = await readPage(page).catch(() => null);
   if (text === null) return next();
   res.type('text/markdown').send(text);
 };
+
+/** Pages outside the folder of the documentation. */
+const projectPage = /^project\/((?:README|CONTRIBUTING|CHANGELOG|SECURITY|bench\/RESULTS)\.md)$/;
+
+async function readPage(page: string): Promise<string | null> {
+  if (page === 'decisions.md') return decisionList();
+  if (/^(?:decisions\/)?[\w-]+\.md$/.test(page)) return readFile(join(folder, page), 'utf8');
+  const [, path] = projectPage.exec(page) ?? [];
+  return path === undefined ? null : readFile(join(folder, '..', path), 'utf8');
+}
+
+/** Returns a page with a link to each decision. */
+async function decisionList(): Promise<string> {
+  const names = (await readdir(join(folder, 'decisions'))).filter((name) => name.endsWith('.md')).sort();
+  const titles = names.map(async (name) => {
+    const [title = name] = (await readFile(join(folder, 'decisions', name), 'utf8')).split('\n');
+    return `- [${title.replace(/^# /, '')}](decisions/${name})\n`;
+  });
+  return `# Decisions\n\n${(await Promise.all(titles)).join('')}`;
+}
 
 function serveFiles(): RequestHandler[] {
   const plain = { etag: false, lastModified: false, cacheControl: false, acceptRanges: false };

@@ -16,6 +16,8 @@ describe('The API key in the console', () => {
     await ask.send('Hello, my name is Ada');
     const field = ask.page.getByLabel('Your key');
     await field.waitFor();
+    await ask.lastAnswer.getByText('Waiting for your key').waitFor();
+    expect(await ask.lastAnswer.getByText(/^Sent/).count()).toBe(0);
     await expectGoodLooks(ask.page, 'key');
     await ask.page.keyboard.type('another-key-than-that'); // the field has the focus
     await ask.page.keyboard.press('Enter');

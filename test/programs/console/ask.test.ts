@@ -39,6 +39,16 @@ const answer = await fetch('https://a.example/a/long/line/that/goes/on/and/on/an
 
 const schema = '{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}';
 
+/** Letters of formulas that the console's font lacks: they are drawn like those of another font. */
+const missingLetters = `{
+  const pen = document.createElement('canvas').getContext('2d');
+  const width = (font, letter) => {
+    pen.font = '100px ' + font;
+    return pen.measureText(letter).width;
+  };
+  [...'𝒙𝜶𝚨𝖲𝚖𝟣'].filter((letter) => width('"Noto Sans Math", serif', letter) === width('serif', letter))
+}`;
+
 describe('The page Ask', () => {
   let browser: Browser;
   let service: Service;
@@ -118,6 +128,10 @@ $$\\rule{10000em}{10000em}$$
 
 $$f'(x)$$
 
+$$\\overrightarrow{A} \\overrightarrow{ABCDEF}$$
+
+$$\\mathscr{L}$$
+
 \`\`\`python
 def f(x): return "<script>alert(1)</script>"
 \`\`\`
@@ -128,6 +142,12 @@ def f(x): return "<script>alert(1)</script>"
       await until(async () => String(await ask.page.evaluate(alignment)) === 'right,left,right,left', 'aligned cells');
       await ask.lastAnswer.locator('.hljs-keyword', { hasText: 'def' }).waitFor();
       expect(await ask.lastAnswer.locator('math a, img, script, [href]').count()).toBe(0);
+      const arrows = `Array.from(document.querySelectorAll('math .arrow'), (one) => Math.round(one.getBoundingClientRect().width))`;
+      const [short = 0, long = 0] = (await ask.page.evaluate(arrows)) as number[];
+      expect(long).toBeGreaterThan(1.5 * short);
+      const family = 'getComputedStyle(document.querySelector("math .mathscr")).fontFamily';
+      expect(await ask.page.evaluate(family)).toContain('Noto Sans Math');
+      expect(await ask.page.evaluate(missingLetters)).toEqual([]);
       const fonts = '[...document.fonts].map(({ status }) => status).join()';
       await untilEvaluates(ask.page, fonts, isFirefox ? 'loaded,unloaded' : 'loaded,loaded'); // Firefox has good primes
       const text = await ask.lastAnswer.innerText();

@@ -34,7 +34,7 @@ describe('Conversations', () => {
   }
 
   async function saved(format: string): Promise<{ name: string; text: string }> {
-    await row('# First').getByRole('button', { name: /^Save/ }).click();
+    await row('First').getByRole('button', { name: /^Save/ }).click();
     if (format === 'Markdown') await expectGoodLooks(browser.page, 'conversations-save');
     const download = browser.page.waitForEvent('download');
     await press(`Save as ${format}`);
@@ -68,22 +68,22 @@ describe('Conversations', () => {
     await importFile(text);
     await page.waitForURL((url) => /conversation=/.test(url.hash) && !url.hash.includes(id));
     await page.locator('.turn').nth(2).waitFor();
-    await untilCount(row('# First'), 2);
-    await current('# First').waitFor();
-    await row('# First')
+    await untilCount(row('First'), 2);
+    await current('First').waitFor();
+    await row('First')
       .filter({ has: page.locator('[aria-current=true]') })
       .getByRole('button', { name: /^Delete/ })
       .click();
     await press('Delete');
-    await untilCount(row('# First'), 1);
-    await row('# First').getByRole('link').click();
+    await untilCount(row('First'), 1);
+    await row('First').getByRole('link').click();
   }
 
   /** Copies the address of the conversation. It opens the same conversation. */
   async function expectLink(id: string): Promise<void> {
     const { page } = browser;
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
-    await row('# First')
+    await row('First')
       .getByRole('button', { name: /^Save or share/ })
       .click();
     await press('Copy link');
@@ -159,19 +159,19 @@ describe('Conversations', () => {
     const id = await talk(service, '# First\n\nwith **weight** and `code`', 'Second', 'Third');
     await talk(service, 'Another one');
     await openConsole(browser, service, '/ask');
-    await list().getByText('# First with **weight**').click();
+    await list().getByText('First with weight').click();
     await browser.page.locator('.turn').nth(2).waitFor();
     await browser.page.waitForURL(`**/*conversation=${id}*`);
-    await current('# First').waitFor();
-    await row('# First').hover();
+    await current('First').waitFor();
+    await row('First').hover();
     await expectGoodLooks(browser.page, 'conversations-open');
-    await row('# First')
+    await row('First')
       .getByRole('button', { name: /^Rename/ })
       .click();
     const field = browser.page.getByLabel('Title', { exact: true });
     await field.fill('Left');
     await field.press('Escape');
-    await row('# First')
+    await row('First')
       .getByRole('button', { name: /^Rename/ })
       .click();
     await field.fill('  Weights ');
@@ -184,19 +184,19 @@ describe('Conversations', () => {
     await expectGoodLooks(browser.page, 'conversations-rename', ['wide']);
     await field.fill('');
     await field.press('Enter');
-    await row('# First').waitFor();
+    await row('First').waitFor();
     if (!isFirefox) await expectSaved(id);
     if (!isFirefox) await expectLink(id);
-    await row('# First')
+    await row('First')
       .getByRole('button', { name: /^Delete/ })
       .click();
     await expectGoodLooks(browser.page, 'conversations-delete');
     await press('Cancel');
-    await row('# First')
+    await row('First')
       .getByRole('button', { name: /^Delete/ })
       .click();
     await press('Delete');
-    await row('# First').waitFor({ state: 'detached' });
+    await row('First').waitFor({ state: 'detached' });
     await browser.page.getByText('Ask the model').waitFor();
     await untilCount(list().getByRole('link'), 1);
     expect((await service.get(`/chat/${id}`)).status).toBe(404);

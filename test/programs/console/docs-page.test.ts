@@ -1,6 +1,6 @@
 import { describeWith } from '../../support/basics/needs.js';
 import { type Browser, browserProgram, startBrowser } from '../../support/clients/browser.js';
-import { violationsOf } from '../../support/clients/console.js';
+import { untilEvaluates, violationsOf } from '../../support/clients/console.js';
 import { allDoorEndpoints, nativeEndpoints } from '../../support/documents/tables.js';
 import { type Service, startService } from '../../support/service/service.js';
 
@@ -16,6 +16,11 @@ async function openDocs(browser: Browser, service: Service): Promise<void> {
     .locator('.opblock')
     .nth(all.length - 1)
     .waitFor();
+}
+
+/** Returns the problems that axe finds, except moderate ones of Swagger's own elements. */
+async function faultsOf({ page }: Browser): Promise<string[]> {
+  return (await violationsOf(page)).filter((violation) => !/^(heading-order|region):/.test(violation));
 }
 
 /** Presses "Execute" on an operation with the proposed request. Returns what the page shows. */
@@ -48,14 +53,33 @@ describeWith(browserProgram)('The documentation page in a browser without a netw
       ).toHaveLength(1);
     }
     expect(browser.requests.map(({ pathname }) => pathname)).toContain('/openapi.yaml');
-    const ofSwagger = /^(heading-order|region):/; // moderate faults of Swagger's own elements
-    expect((await violationsOf(browser.page)).filter((violation) => !ofSwagger.test(violation))).toEqual([]);
+    expect(await faultsOf(browser)).toEqual([]);
     const buttons = await browser.page.locator('.opblock-summary-control').all();
     const sizes = await Promise.all(buttons.map((button) => button.boundingBox()));
     expect(sizes.filter((size) => size === null || size.height < 24 || size.width < 24)).toEqual([]);
     expect(sizes).toHaveLength(all.length);
     await browser.page.setViewportSize({ width: 360, height: 740 });
     expect(await browser.page.evaluate('innerWidth')).toBe(360); // a page without the width of the device is wider
+    expectClean(browser, service);
+  }, 120_000);
+
+  it('follows the colours of the system and of the console, and leads back to the console', async () => {
+    await using service = await startService();
+    await using browser = await startBrowser();
+    const { page } = browser;
+    await page.emulateMedia({ colorScheme: 'light' });
+    await openDocs(browser, service);
+    const paper = 'getComputedStyle(document.body).backgroundColor';
+    const light = String(await page.evaluate(paper));
+    await page.emulateMedia({ colorScheme: 'dark' });
+    await untilEvaluates(page, paper, 'rgb(28, 32, 34)');
+    await page.mouse.move(640, 5); // no element is hovered over
+    expect(await faultsOf(browser)).toEqual([]);
+    await page.getByRole('link', { name: 'Console' }).click();
+    await page.getByLabel('Colours').selectOption('light');
+    await page.getByRole('link', { name: 'API', exact: true }).click();
+    await page.locator('.opblock').first().waitFor();
+    await untilEvaluates(page, paper, light);
     expectClean(browser, service);
   }, 120_000);
 

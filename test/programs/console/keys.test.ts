@@ -45,7 +45,7 @@ describe('The page Keys', () => {
     const shown = page.getByRole('group', { name: 'The new key' });
     const key = (await shown.innerText()).trim();
     expect((await service.get('/usage', { 'x-api-key': key })).status).toBe(200);
-    await page.getByRole('row', { name: /^laptop sso ada@example\.org ask, chat rate=60\/60 never/ }).waitFor();
+    await page.getByRole('row', { name: /^laptop sso ada@example\.org ask, chat 60 requests in 60 s never/ }).waitFor();
     await expectGoodLooks(page, 'keys');
     await page.getByRole('button', { name: 'I have copied it' }).click();
     await shown.waitFor({ state: 'detached' });
@@ -83,8 +83,11 @@ describe('The page Keys', () => {
     await page.getByLabel('Expires').fill('2999-01-31');
     await page.getByRole('checkbox', { name: /^chat/ }).uncheck();
     await page.getByRole('button', { name: 'Make a key' }).click();
-    const limits = 'rate=60/60 tokens=5000/day group=biology';
+    const limits = '60 requests in 60 s · 5,000 tokens a day · group biology';
     await page.getByRole('row', { name: new RegExp(`^lab (key )?operator ask ${limits} 2999-01-31`) }).waitFor();
+    await expectGoodLooks(page, 'keys-admin', ['narrow']);
+    const button = await page.getByRole('button', { name: 'Delete lab' }).boundingBox();
+    expect((button?.x ?? 999) + (button?.width ?? 999)).toBeLessThanOrEqual(360); // a phone shows it without scrolling
     await expectGoodLooks(page, 'keys-admin');
     await page.getByRole('button', { name: 'Change lab' }).click();
     const dialog = page.getByRole('dialog');
@@ -99,9 +102,21 @@ describe('The page Keys', () => {
     await dialog.getByLabel('Rate', { exact: true }).fill('30/60');
     await dialog.getByRole('button', { name: 'Change', exact: true }).click();
     await page
-      .getByRole('row', { name: /^lab (key )?operator ask, metrics rate=30\/60 group=biology 2999-01-31/ })
+      .getByRole('row', { name: /^lab (key )?operator ask, metrics 30 requests in 60 s · group biology 2999-01-31/ })
       .waitFor();
     expectClean(browser, other, /status of 40[01]/);
+  });
+
+  it('is not offered by a service without keys, and asks for none', async () => {
+    await using other = await startService();
+    const { page } = browser;
+    await page.setExtraHTTPHeaders({});
+    await openConsole(browser, other, '/keys');
+    await page.getByRole('heading', { name: 'No keys for you' }).waitFor();
+    await page.getByRole('link', { name: 'Keys', exact: true }).waitFor({ state: 'detached' });
+    expect(await page.getByRole('dialog').count()).toBe(0);
+    await expectGoodLooks(page, 'keys-none');
+    expectClean(browser, other);
   });
 
   it('says why another person can make none', async () => {

@@ -138,7 +138,9 @@ describe('The console', () => {
       'Array.from(document.querySelectorAll(".answer :is(h3, h4, h5, h6)"), ({ tagName }) => tagName).join()';
     expect(await page.evaluate(levels)).toBe('H3,H4');
     expect(await violationsOf(page)).toEqual([]);
-    await page.getByRole('button', { name: 'Note 1', exact: true }).press('Enter');
+    const mark = page.getByRole('button', { name: 'Note 1', exact: true });
+    expect((await mark.boundingBox())?.width).toBeLessThan(10); // no gap around the mark
+    await mark.press('Enter');
     await untilEvaluates(page, 'document.activeElement.textContent', /From a book/);
     await page.getByRole('button', { name: 'Back to the place of note 1' }).press('Enter');
     await untilEvaluates(page, 'document.activeElement.ariaLabel', 'Note 1');
@@ -146,4 +148,85 @@ describe('The console', () => {
     expect(await row.innerText()).toMatch(/^\d\d:\d\d · 2 messages$/);
     expectClean(browser, service);
   });
+
+  it('marks the words of a search in a title of any length, and shows titles without marks of Markdown', async () => {
+    const { page } = browser;
+    const { body } = await service.post('/chat', { message: '**Tides** and `moons`', model: 'echo' });
+    const { body: other } = await service.post('/chat', { message: 'Hello', model: 'echo' });
+    const title = `${'a long title '.repeat(12)}perigee`;
+    await fetch(`${service.url}/chat/${other.conversation_id}`, {
+      method: 'PATCH',
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify({ title }),
+    });
+    await openConsole(browser, service, `/ask?conversation=${body.conversation_id}`);
+    const list = page.getByRole('navigation', { name: 'Conversations' });
+    await list.getByText('Tides and moons', { exact: true }).waitFor();
+    await untilEvaluates(page, 'document.title', 'Tides and moons · prompt-relay');
+    await page.getByLabel('Search conversations').fill('perigee');
+    await list.locator('mark').waitFor();
+    const [entry, mark] = [await list.locator('li').boundingBox(), await list.locator('mark').boundingBox()];
+    expect((mark?.x ?? 999) + (mark?.width ?? 999)).toBeLessThan((entry?.x ?? 0) + (entry?.width ?? 0));
+    await list.locator('li').hover();
+    const buttons = await list.locator('.acts').boundingBox();
+    expect((mark?.y ?? 999) + (mark?.height ?? 999)).toBeLessThanOrEqual(buttons?.y ?? 0); // they cover no title
+    expectClean(browser, service);
+  });
+
+  it('shows documents on a phone with whole names of variables, and long lines of code with a shadow', async () => {
+    const { page } = browser;
+    await page.setViewportSize({ width: 360, height: 740 });
+    await openConsole(browser, service, '/docs?name=configuration');
+    const name = page.locator('.document td code', { hasText: 'MODEL_API_AGENT_PORT' }).first();
+    await name.waitFor();
+    expect((await name.boundingBox())?.height).toBeLessThan(30); // one line
+    await expectGoodLooks(page, 'document-narrow', ['narrow']);
+    const { body } = await service.post('/chat', { message: `\`\`\`\n${'long '.repeat(80)}\n\`\`\``, model: 'echo' });
+    await openConsole(browser, service, `/ask?conversation=${body.conversation_id}`);
+    const code = page.locator('.answer .code pre');
+    const box = (await code.boundingBox()) ?? { x: 0, y: 0, width: 0, height: 0 };
+    const edge = (x: number) => page.screenshot({ clip: { x, y: box.y + 2, width: 2, height: 4 } });
+    expect((await edge(box.x + box.width - 4)).equals(await edge(box.x + 2))).toBe(false);
+    expectClean(browser, service);
+  });
+
+  it('has colours of charts that differ from the surface, and a footer on one line', async () => {
+    const { page } = browser;
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme });
+      await openConsole(browser, service, '/now');
+      await page.locator('.swatch.soft').waitFor();
+      const colour = (selector: string, property: string) =>
+        page.evaluate(`getComputedStyle(document.querySelector('${selector}')).${property}`);
+      const surface = await colour('.card', 'backgroundColor');
+      for (const [selector, property] of [
+        ['.swatch.soft', 'backgroundColor'],
+        ['.fill', 'borderTopColor'],
+      ] as const) {
+        const contrast = contrastOf(String(surface), String(await colour(selector, property)));
+        expect([colorScheme, selector, contrast >= 3]).toEqual([colorScheme, selector, true]);
+      }
+    }
+    const tops = `Array.from(document.querySelectorAll('footer > *'), (part) => {
+      const range = document.createRange();
+      range.selectNodeContents(part.firstChild);
+      return Math.round(range.getBoundingClientRect().top);
+    })`;
+    const found = (await page.evaluate(tops)) as number[];
+    expect(Math.max(...found) - Math.min(...found)).toBeLessThanOrEqual(1);
+  });
 });
+
+/** Returns the contrast of two colours such as `rgb(1, 2, 3)`, as WCAG defines it. */
+function contrastOf(...colours: readonly string[]): number {
+  const [dark = 0, light = 0] = colours.map(luminance).sort((a, b) => a - b);
+  return (light + 0.05) / (dark + 0.05);
+}
+
+function luminance(colour: string): number {
+  const [red = 0, green = 0, blue = 0] = (colour.match(/\d+/g) ?? []).map((part) => {
+    const share = Number(part) / 255;
+    return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+  });
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+}

@@ -55,11 +55,32 @@ describe('The page Set-up', () => {
     await page.goto(`${service.url}/console/documents`); // entered in the address bar
     await page.getByRole('heading', { name: 'Documents', level: 1 }).waitFor();
     await openConsole(browser, service, '/docs?name=systemd');
-    await page.getByRole('main').getByRole('link', { name: 'All pages' }).click();
+    await page.getByRole('main').getByRole('link', { name: 'All documents' }).click();
     await page.getByRole('heading', { name: 'To run it' }).waitFor();
     await expectGoodLooks(page, 'documents-list');
     await page.getByRole('main').getByRole('link', { name: 'Stores', exact: false }).first().click();
     await page.getByRole('heading', { name: 'Backup', exact: true }).waitFor();
+    expectClean(browser, service);
+  });
+
+  it('shows the documents of the project, such as README and the decisions, below one heading', async () => {
+    await using service = await startService();
+    const { page } = browser;
+    await openConsole(browser, service, '/docs?name=stores');
+    await page.getByRole('heading', { name: 'Stores', level: 1, exact: true }).waitFor();
+    expect(await page.locator('main .page:not([hidden]) h1').count()).toBe(1);
+    for (const [link, title] of [
+      ['README', 'prompt-relay'],
+      ['CONTRIBUTING', 'Contributing'],
+      ['Decisions', 'Decisions'],
+    ] as const) {
+      await page.getByRole('link', { name: 'All documents' }).click();
+      await page.getByRole('main').getByRole('link', { name: link, exact: true }).click();
+      await page.getByRole('heading', { name: title, level: 1, exact: true }).waitFor();
+    }
+    await page.getByRole('link', { name: /^1\. / }).click();
+    await page.getByRole('heading', { name: /^1\. /, level: 1 }).waitFor();
+    await expectGoodLooks(page, 'documents-decision', ['wide']);
     expectClean(browser, service);
   });
 

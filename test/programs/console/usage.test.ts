@@ -68,7 +68,9 @@ describe('The page Usage', () => {
     await browser.page.getByRole('link', { name: '24 months' }).click();
     await browser.page.getByRole('slider', { name: 'Jobs a month' }).waitFor();
     await expectGoodLooks(browser.page, 'usage-months');
-    await browser.page.getByLabel('Month', { exact: true }).selectOption({ index: 1 });
+    const month = browser.page.getByLabel('Month', { exact: true });
+    expect(await month.locator('option').first().innerText()).toBe('Choose a month');
+    await month.selectOption({ index: 1 });
     await browser.page.getByText('Day by day').waitFor();
     const downloading = browser.page.waitForEvent('download');
     await browser.page.getByRole('button', { name: 'Save as CSV' }).click();

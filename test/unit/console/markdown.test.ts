@@ -185,7 +185,7 @@ describe('An attack with Markdown', () => {
   const tags =
     'p h3 h4 h5 h6 ul ol li blockquote hr br strong em del code span a div table thead tbody tr th td CodeBlock sup button';
   const names =
-    'href target rel class start title role aria-label tabindex code language type data-mark data-note onClick';
+    'href target rel class start title role aria-label tabindex code language type data-mark data-note data-title onClick';
 
   it.each(attacks)('becomes text, or a safe link: %s', async (attack) => {
     for (const { tag, attributes } of elementsOf(await markdown(attack))) {
