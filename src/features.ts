@@ -2,6 +2,7 @@ import type { CommandFeature } from './command/base/command.js';
 import { acp } from './features/acp/feature.js';
 import { anthropic } from './features/anthropic/feature.js';
 import { audit } from './features/audit/feature.js';
+import { budgets } from './features/budgets/feature.js';
 import { codex } from './features/codex/feature.js';
 import { command } from './features/command/feature.js';
 import { demo } from './features/demo/feature.js';
@@ -29,6 +30,7 @@ import type { WorkerFeature } from './worker/features/feature.js';
 export const features: readonly (PrimaryFeature & WorkerFeature & CommandFeature)[] = [
   traces,
   audit,
+  budgets,
   webhooks,
   idempotency,
   keysApi,

@@ -9,7 +9,6 @@ import type { JobRequest } from '../shared/job.js';
 import { describeError } from '../shared/log/logger.js';
 import { type Phase, serviceExits } from '../shared/phase.js';
 import { Signals } from '../shared/signals.js';
-import { Budgets } from './access/budgets.js';
 import { Clients, clientBounds } from './access/clients.js';
 import { FileFaults } from './access/file-faults.js';
 import { KeyAttempts } from './access/key-attempts.js';
@@ -51,7 +50,6 @@ import { createBanner } from './lifecycle/banner.js';
 import type { HealthAgent } from './lifecycle/health-agent.js';
 import type { Host } from './lifecycle/host.js';
 import { Supervisor } from './lifecycle/supervisor.js';
-import { addBudgetGauge } from './observe/job-metrics.js';
 import { LastHour } from './observe/last-hour.js';
 import { logCheck, observeBackground, observeCli, observeJobs } from './observe/observers.js';
 import { PrimaryMetrics, storeListener } from './observe/primary-metrics.js';
@@ -161,7 +159,6 @@ export function compose(input: StartInput) {
   const parts = { ...earlier, ...jobs, ...workers, batches, supervisor };
   connectParts(parts, signals);
   addServiceGauges(parts.metrics.registry, parts);
-  addBudgetGauge(parts.metrics.registry, () => parts.budgets.usesOf(parts.clients.budgets));
   return parts;
 }
 
@@ -244,8 +241,7 @@ function createAccess({ config, host, names, hosts }: StartInput) {
   const keyAttempts = new KeyAttempts(clock, (client, seconds) => log.warn('wrong_keys', { client, seconds }));
   const redactor = new Redactor(secretsOf(host.env, config), (digest) => clients.hasDigest(digest));
   const recentUsage = new RecentUsage(clock);
-  const budgets = new Budgets(clock, recentUsage, (...spender) => clients.checkedBudgetsOf(clock.now(), ...spender));
-  return { clients, fileFaults, rateLimit, keyAttempts, redactor, recentUsage, budgets };
+  return { clients, fileFaults, rateLimit, keyAttempts, redactor, recentUsage };
 }
 
 function createWaitingRoom({ config, host }: StartInput, { clients }: Access, signals: PartSignals): WaitingRoom {
@@ -349,7 +345,7 @@ function createModels(
 
 function createJobs(parts: EarlierParts, signals: PartSignals) {
   const { config, host, store, hosts } = parts;
-  const { room, conversations, responses, turnGate, clis, router, knownModels, budgets, redactor } = parts;
+  const { room, conversations, responses, turnGate, clis, router, knownModels, redactor } = parts;
   const { metrics, lastHour, sizes, tokenFactors, usageCounter, tokens, schemas, textReaders } = parts;
   const { clock, log } = host;
   const listeners = { clients: metrics.clients, usage: usageCounter, lastHour, features: parts.features, log };
@@ -369,7 +365,10 @@ function createJobs(parts: EarlierParts, signals: PartSignals) {
       redactor,
       clock,
       countTokens: (texts, client) => tokens.countUrgently(texts, client),
-      checkBudget: (request) => budgets.checkBudget(request),
+      checkStart: (request) => {
+        parts.clients.checkAccess(request.client, clock.now());
+        parts.features.startJob(request);
+      },
       isStoreUp: () => store.isUp,
       features: parts.features,
     },

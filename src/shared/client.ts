@@ -71,7 +71,7 @@ export function subClient(key: string, user: string): string {
 }
 
 /**
- * Returns the holder of a client, with whom it shares limits, budgets and accounts: the person who has made a key, the
+ * Returns the holder of a client, with whom it shares limits and accounts: the person who has made a key, the
  * key of a sub-client, and any other client itself.
  */
 export function holderOf(client: string): string {
@@ -130,9 +130,9 @@ export function isGroupUsage(name: string): boolean {
 export const clientKinds = ['key', 'made', 'user', 'sso', 'address', 'other'] as const;
 export type ClientKind = (typeof clientKinds)[number];
 
-/** Kinds of owners of a budget. A group and the whole service are no clients. */
-export const budgetKinds = [...clientKinds, 'group', 'service'] as const;
-export type BudgetKind = (typeof budgetKinds)[number];
+/** Kinds of owners of a limit. A group and the whole service are no clients. */
+export const limitKinds = [...clientKinds, 'group', 'service'] as const;
+export type LimitKind = (typeof limitKinds)[number];
 
 /** Client of a request in two words, such as `key alice`, `sso ada@example.org` or `address 192.0.2.1`. */
 export interface ClientId {

@@ -1,6 +1,6 @@
-/** Periods of a budget, in UTC. A week begins on Monday. */
-export const budgetPeriods = ['day', 'week', 'month'] as const;
-export type BudgetPeriod = (typeof budgetPeriods)[number];
+/** Periods of a limit, in UTC. A week begins on Monday. */
+export const periods = ['day', 'week', 'month'] as const;
+export type CalendarPeriod = (typeof periods)[number];
 
 /** Returns the last day of a month such as `2026-01`. */
 export function lastDayOf(month: string): string {
@@ -9,17 +9,17 @@ export function lastDayOf(month: string): string {
 }
 
 /** Returns the start of the period that contains a time. */
-export function periodStart(period: BudgetPeriod, nowMs: number): number {
+export function periodStart(period: CalendarPeriod, nowMs: number): number {
   return startOf(period, new Date(nowMs), 0);
 }
 
 /** Returns the end of the period that contains a time. */
-export function periodEnd(period: BudgetPeriod, nowMs: number): number {
+export function periodEnd(period: CalendarPeriod, nowMs: number): number {
   return startOf(period, new Date(nowMs), 1);
 }
 
 /** Returns the start of a period that begins `later` periods after that of a date. */
-function startOf(period: BudgetPeriod, date: Date, later: number): number {
+function startOf(period: CalendarPeriod, date: Date, later: number): number {
   const [year, month, day] = [date.getUTCFullYear(), date.getUTCMonth(), date.getUTCDate()];
   if (period === 'month') return Date.UTC(year, month + later);
   if (period === 'day') return Date.UTC(year, month, day + later);

@@ -78,7 +78,7 @@ export type EndCause = (typeof endCauses)[number];
 /** Facts about the request that created a batch, which apply to each of its lines. */
 export const batchCaller = z
   .object({
-    /** Groups whose budgets count the usage, see `JobRequest`. */
+    /** Groups for which the usage counts, see `JobRequest`. */
     groups: z.array(z.string()).readonly(),
     /** Whether no other model may answer if the requested one cannot. */
     refusesFallback: z.boolean(),

@@ -218,7 +218,7 @@ export const jobRequest = z
     trace: traceContext.optional(),
     /** Client of the job (see `shared/client.ts`), which owns its conversations. */
     client: z.string(),
-    /** Groups of the person, or of the maker of the key. After the admission only those with a budget. */
+    /** Groups of the person, or of the maker of the key. After the admission only those with a line. */
     groups: z.array(z.string()).readonly().optional(),
     /** Conversation to continue, for `chat`; null for a new one. */
     conversationId: z.string().nullable(),

@@ -69,6 +69,30 @@ const words: Readonly<Record<string, { readonly pattern: RegExp; readonly named:
       pattern: /otlp|\botel|\bspans\b|exporter|\bsampler/i,
       named: { 'src/primary/lifecycle/start-environment.ts': 'variables that no program of the service may inherit' },
     },
+    budgets: {
+      pattern: /budget/i,
+      named: {
+        ...namesIn('thoughts of claude have one', [
+          'src/primary/cli/adapters/claude/model-rules.ts',
+          'src/primary/cli/adapters/claude/request-fields.ts',
+          'src/primary/cli/adapters/claude/writer.ts',
+        ]),
+        ...namesIn('the reason of refusals by any limit of a day, week or month, such as the one for searches', [
+          'src/primary/batches/batch-feeder.ts',
+          'src/primary/observe/job-metrics.ts',
+          'src/shared/api/error.ts',
+          'src/shared/errors.ts',
+          'src/shared/tables/errors.ts',
+          'src/worker/http/responses.ts',
+        ]),
+        ...namesIn('texts of the published description of the API, which do not change', [
+          'src/primary/api/handlers.ts',
+          'src/shared/api/usage.ts',
+          'src/shared/config/group-warnings.ts',
+          'src/shared/config/key-option-table.ts',
+        ]),
+      },
+    },
     idempotency: {
       pattern: /idempoten|claim(?:Item|Order)|keyed.?request/i,
       named: {

@@ -1,17 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { dayQuery } from '../../shared/api/usage.js';
-import {
-  type Budget,
-  digestOf,
-  isRefused,
-  type KeyOptions,
-  type PeriodLimit,
-  type SharedBudget,
-} from '../../shared/config/api-keys.js';
+import { digestOf, type GroupLine, isRefused, type KeyOptions } from '../../shared/config/api-keys.js';
 import { groupWarnings } from '../../shared/config/group-warnings.js';
 import { dayText } from '../../shared/config/key-values.js';
 import { readKeysFile, refuseCosts } from '../../shared/config/keys-file.js';
-import { type BudgetPeriod, budgetPeriods } from '../../shared/days.js';
+import { periods } from '../../shared/days.js';
 import { alignColumns, formatCount } from '../../shared/text/format.js';
 import type { Paint } from '../../shared/text/paint.js';
 import { fileFault } from '../../shared/text/system-error.js';
@@ -91,10 +84,12 @@ export const keys: Command = {
 
 const keysFile = { name: 'keys_file', variable: 'MODEL_API_KEYS_FILE', event: 'keys_rejected' } as const;
 
+const budgetOptions = ['tokens', 'cost'] as const;
+
 /** Options of a line that an action has a use for; none for the other actions. */
 const optionsFor: Readonly<Record<string, readonly string[]>> = {
   ...Object.fromEntries(['add', 'new', 'import'].map((action) => [action, Object.keys(optionFlags)])),
-  budget: ['tokens', 'cost'],
+  budget: budgetOptions,
 };
 
 function isGiven(flag: string, args: CommandArguments): boolean {
@@ -172,7 +167,7 @@ const actions: Readonly<Record<string, Action>> = {
     return exitCodes.ok;
   },
   list: async (file, args, context) => {
-    const { keys: read, personLines: lines, budgets: all, faults } = await readFor(file, context);
+    const { keys: read, personLines: lines, groupLines: all, faults } = await readFor(file, context);
     const [keys, personLines] = [read.filter(isValid), lines.filter(isValid)];
     const budgets = all.filter(({ isClosed }) => isClosed !== true);
     const found = [...keys, ...personLines.map((line) => ({ ...line, name: `sso:${line.name}` }))];
@@ -182,9 +177,9 @@ const actions: Readonly<Record<string, Action>> = {
     return showFaults(faults, context.terminal);
   },
   check: async (file, args, context) => {
-    const { keys: read, personLines, budgets, faults } = await readFor(file, context);
+    const { keys: read, personLines, groupLines, faults } = await readFor(file, context);
     const [found, valid] = [read.filter(isValid), personLines.filter(isValid)];
-    const warnings = groupWarnings({ keys: found, personLines: valid, budgets });
+    const warnings = groupWarnings({ keys: found, personLines: valid, groupLines });
     if (args.has('json'))
       await context.terminal.writeJson({ keys: found.length, people: valid.length, faults, warnings });
     else if (faults.length === 0)
@@ -199,9 +194,9 @@ const actions: Readonly<Record<string, Action>> = {
 /** Reads a keys file like the service, which cannot obey a budget in dollars if a model CLI reports no costs. */
 async function readFor(file: string | undefined, { readKeysFile: read, reportsCosts }: CommandContext) {
   const content = readKeysFile(await read(file), keyOptions);
-  const { faults } = refuseCosts(content);
+  const { faults } = refuseCosts(content, keyOptions);
   const hasCosts = faults.length > content.faults.length;
-  return hasCosts && (await reportsCosts()) === false ? refuseCosts(content) : content;
+  return hasCosts && (await reportsCosts()) === false ? refuseCosts(content, keyOptions) : content;
 }
 
 function isValid(options: KeyOptions): boolean {
@@ -271,7 +266,7 @@ function showFaults(faults: readonly string[], terminal: Terminal): number {
 
 /** Returns the limits that the flags set or, with `off`, remove. */
 function budgetChange(args: CommandArguments): BudgetChange {
-  const given = (['tokens', 'cost'] as const).map((name) => [name, args.value(name)] as const);
+  const given = budgetOptions.map((name) => [name, args.value(name)] as const);
   const named = given.filter(([, value]) => value !== undefined);
   return Object.fromEntries(named.map(([name, value]) => [name, value === 'off' ? null : value]));
 }
@@ -288,7 +283,7 @@ function optionsOf(args: CommandArguments): string[] {
 
 /** Returns a key for the JSON output, without digests. */
 function keyJson(key: KeyOptions & { readonly name: string }) {
-  const { tokens, cost, ...view } = keyOptions.viewOf(key);
+  const { tokens, cost, ...view }: Readonly<Record<string, unknown>> = keyOptions.viewOf(key);
   return {
     name: key.name,
     ...view,
@@ -299,30 +294,25 @@ function keyJson(key: KeyOptions & { readonly name: string }) {
   };
 }
 
-function budgetJson({ name, ...budget }: SharedBudget) {
-  return { name, ...amountsJson(budget) };
+function budgetJson(line: GroupLine) {
+  return { name: line.name, ...amountsJson(line) };
 }
 
-function amountsJson({ tokens, costUsd }: Budget) {
-  return {
-    ...Object.fromEntries(budgetPeriods.map((period) => [`tokens_per_${period}`, amountIn(period, tokens)])),
-    ...Object.fromEntries(budgetPeriods.map((period) => [`cost_per_${period}`, amountIn(period, costUsd)])),
-  };
+/** Returns the amounts of the budget by period. */
+function amountsJson({ featureOptions }: Pick<KeyOptions, 'featureOptions'>) {
+  const amounts = budgetOptions.flatMap((name) => {
+    const [max, period] = featureOptions[name]?.split('/') ?? [];
+    return periods.map((each) => [`${name}_per_${each}`, each === period ? Number(max) : null]);
+  });
+  return Object.fromEntries(amounts);
 }
 
-function budgetLine(budget: SharedBudget): string {
-  return `@${budget.name}  ${amountsOf(budget).join(' ')}`;
-}
-
-function amountsOf({ tokens, costUsd }: Budget): string[] {
-  return [
-    ...(tokens === null ? [] : [`tokens=${tokens.max}/${tokens.period}`]),
-    ...(costUsd === null ? [] : [`cost=${costUsd.max}/${costUsd.period}`]),
-  ];
-}
-
-function amountIn(period: BudgetPeriod, limit: PeriodLimit | null): number | null {
-  return limit?.period === period ? limit.max : null;
+function budgetLine({ name, featureOptions }: GroupLine): string {
+  const texts = budgetOptions.flatMap((option) => {
+    const text = featureOptions[option];
+    return text === undefined ? [] : [`${option}=${text}`];
+  });
+  return `@${name}  ${texts.join(' ')}`;
 }
 
 /** Formats one line for each key, without digests. The name is in the first column. */

@@ -1,8 +1,8 @@
 import {
-  type BudgetAmount,
   defaultGroups,
   figureIn,
   groupsForm,
+  type LimitAmount,
   monthQuery,
   periodForm,
   readGroups,
@@ -113,7 +113,7 @@ function renderUsage(
   return [...usageLines, '', paint.dim(budgetHeading), ...budgetLines];
 }
 
-function budgetCells(client: string, { period, resets_at: until }: BudgetAmount, used: string): string[] {
+function budgetCells(client: string, { period, resets_at: until }: LimitAmount, used: string): string[] {
   return [escaped(client), `${used} a ${period}`, escaped(until)];
 }
 

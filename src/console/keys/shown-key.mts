@@ -9,8 +9,8 @@ export interface ShownKey {
   readonly queue: number | null;
   readonly weight: number | null;
   readonly models: readonly string[] | null;
-  readonly tokens: string | null;
-  readonly cost: string | null;
+  readonly tokens?: string | null;
+  readonly cost?: string | null;
   readonly group: string | null;
   readonly expires: string | null;
 }

@@ -1,6 +1,6 @@
 import { html } from 'htm/preact';
 import type { SetupReport } from '../../shared/api/setup.js';
-import type { BudgetUse, UsageReport, UsageRow } from '../../shared/api/usage.js';
+import type { LimitUse, UsageReport, UsageRow } from '../../shared/api/usage.js';
 import { type Load, useAction, useLoad, useParts } from '../base/context.mjs';
 import { ApiError } from '../base/failures.mjs';
 import { costText, countText, durationText } from '../base/format.mjs';
@@ -146,7 +146,7 @@ function UsageView({ choices, period, query, setup }: ViewProps) {
   `;
 }
 
-const budgetColumns: readonly SortableColumn<BudgetUse>[] = [
+const budgetColumns: readonly SortableColumn<LimitUse>[] = [
   { title: 'Budget of', cell: ({ client }) => holderCell(client), key: ({ client }) => client },
   { title: 'Tokens', cell: ({ tokens }) => amountCell(tokens, countText), key: ({ tokens }) => tokens?.used ?? 0 },
   {
@@ -162,7 +162,7 @@ function holderCell(client: string) {
   return html`${client} ${note && html`<small class="muted">${note}</small>`}`;
 }
 
-function amountCell(amount: BudgetUse['tokens'], textOf: (value: number) => string) {
+function amountCell(amount: LimitUse['tokens'], textOf: (value: number) => string) {
   if (amount === null) return 'no limit';
   const { used, max, period } = amount;
   const text = `${textOf(used)} of ${textOf(max)} a ${period}`;
@@ -170,11 +170,11 @@ function amountCell(amount: BudgetUse['tokens'], textOf: (value: number) => stri
 }
 
 /** Shows the budgets of the caller. Without a budget, the page has no such part. */
-function BudgetBoard({ budgets }: { readonly budgets: readonly BudgetUse[] }) {
+function BudgetBoard({ budgets }: { readonly budgets: readonly LimitUse[] }) {
   if (budgets.length === 0) return null;
   return html`
     <h2>Budgets</h2>
-    <${SortableTable} caption="Budgets of this day, week or month (UTC)" columns=${budgetColumns} rows=${budgets} keyOf=${({ kind, client }: BudgetUse) => `${kind} ${client}`} sortedBy=${0} />
+    <${SortableTable} caption="Budgets of this day, week or month (UTC)" columns=${budgetColumns} rows=${budgets} keyOf=${({ kind, client }: LimitUse) => `${kind} ${client}`} sortedBy=${0} />
   `;
 }
 

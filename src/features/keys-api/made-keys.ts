@@ -110,7 +110,7 @@ export class MadeKeys {
       const options = this.#optionsOf(maker ?? plainOptions, maker, changes);
       const key = randomKey();
       const client = madeKeyClient(maker === null ? null : by.client, { name, id });
-      const groups = maker === null ? [] : clients.budgetGroupsOf(by.client);
+      const groups = maker === null ? [] : clients.countedGroupsOf(by.client);
       const made = { name, client, digest: digestOf(key), owner: by.client, madeAt: clock.now(), groups, ...options };
       return { client, keys: [...this.#keys, made], answer: { key, ...this.#viewOf(made) } };
     });
@@ -195,8 +195,8 @@ export class MadeKeys {
         ([name]) => name !== ownKeysName && (!removed.includes(name) || name in defaults),
       );
       const options = { ...plainOptions, ...table.readTexts(Object.fromEntries([...unchanged, ...texts])) };
-      if (options.costUsd !== null && !this.#parts.reportsCosts)
-        throw new OptionFault('cost', 'not each model CLI reports what a job costs');
+      const costOption = this.#parts.reportsCosts ? null : table.costOptionIn(options);
+      if (costOption !== null) throw new OptionFault(costOption, 'not each model CLI reports what a job costs');
       const exceeded = maker === null ? null : table.exceeded(options, maker);
       if (exceeded !== null) throw new OptionFault(exceeded, 'must not allow more than you may do');
       return options;

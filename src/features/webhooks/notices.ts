@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { BudgetAmount, BudgetUse } from '../../shared/api/usage.js';
+import type { LimitAmount, LimitUse } from '../../shared/api/usage.js';
 import type { JobForm } from '../../shared/background.js';
 import { setNewest } from '../../shared/bounded-map.js';
 import { writeClientId } from '../../shared/client.js';
@@ -20,7 +20,7 @@ export interface WatchedCli {
 export interface NoticeParts {
   readonly send: (notice: Notice) => void;
   /** Returns the use of all budgets. */
-  readonly budgets: () => readonly BudgetUse[];
+  readonly budgets: () => readonly LimitUse[];
   readonly clis: readonly WatchedCli[];
   readonly clock: Pick<Clock, 'every'>;
   /** Name of this host. Other hosts with the same store have their own logins. */
@@ -142,7 +142,7 @@ export function dataOf({ id, request, end }: JobNotice): object {
   return { job_id: id, client, request_id: requestId, operation, outcome: end.outcome, error, ...times };
 }
 
-function budgetConditions({ client, kind, tokens, cost_usd }: BudgetUse): Condition[] {
+function budgetConditions({ client, kind, tokens, cost_usd }: LimitUse): Condition[] {
   return Object.entries({ tokens, cost_usd }).flatMap(([budget, amount]) =>
     amount === null ? [] : budgetCondition({ client, kind }, budget, amount),
   );
@@ -150,9 +150,9 @@ function budgetConditions({ client, kind, tokens, cost_usd }: BudgetUse): Condit
 
 /** Returns the condition of one budget. Its key has the limit, because a raised budget can be nearly used again. */
 function budgetCondition(
-  { client, kind }: Pick<BudgetUse, 'client' | 'kind'>,
+  { client, kind }: Pick<LimitUse, 'client' | 'kind'>,
   budget: string,
-  amount: BudgetAmount,
+  amount: LimitAmount,
 ): Condition[] {
   const share = amount.used / amount.max;
   if (share < nearlyUsed) return [];

@@ -91,10 +91,10 @@ function createSender(
   });
 }
 
-function createNotices(webhooks: Webhooks, { host, clients, budgets, clis }: PrimaryCore): Notices {
+function createNotices(webhooks: Webhooks, { host, limitUses, clis }: PrimaryCore): Notices {
   return new Notices({
     send: (notice) => webhooks.send(notice),
-    budgets: () => budgets.usesOf(clients.budgets),
+    budgets: limitUses,
     clis,
     clock: host.clock,
     host: hostname(),

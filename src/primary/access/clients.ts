@@ -1,17 +1,16 @@
 import { isDeepStrictEqual } from 'node:util';
 import { setNewest } from '../../shared/bounded-map.js';
-import { type BudgetKind, groupUsage, holderOf, optionHolder, readClientId, spendersOf } from '../../shared/client.js';
+import { groupUsage, holderOf, optionHolder, readClientId, spendersOf } from '../../shared/client.js';
 import {
   type AddedKey,
   type ApiKey,
-  type Budget,
   clientOf,
   digestsOf,
+  type GroupLine,
   type KeyOptions,
   type PersonLine,
   plainOptions,
   type Rate,
-  type SharedBudget,
   wholeService,
 } from '../../shared/config/api-keys.js';
 import type { Config } from '../../shared/config/config.js';
@@ -28,17 +27,12 @@ export type ClientOptions = Pick<
 
 export type ClientSettings = Pick<
   Config,
-  'apiKeys' | 'namedKeys' | 'personLines' | 'sharedBudgets' | 'needsKey' | 'rateMaxRequests' | 'rateWindowMs'
+  'apiKeys' | 'namedKeys' | 'personLines' | 'groupLines' | 'needsKey' | 'rateMaxRequests' | 'rateWindowMs'
 >;
 
-/** A budget, with those whose usage counts for it. */
-export interface LimitedUse extends Budget {
-  /** Whether its line in the keys file has a fault, so that the requests that it limits are refused. */
-  readonly isClosed?: true;
-  /** Name in reports: of a key or a person, `@` and the name of a group, or `@*` for the whole service. */
-  readonly name: string;
-  readonly kind: BudgetKind;
-  /** Clients whose usage counts, and the usage of a group; null for all clients. See `spendersOf`. */
+/** Line of a group, with those who belong to the group. */
+export interface ClientGroup extends GroupLine {
+  /** Clients whose usage counts for the group, and the usage of the group; null for all clients. See `spendersOf`. */
   readonly holders: readonly string[] | null;
 }
 
@@ -59,13 +53,12 @@ export class Clients {
   #byClient: ReadonlyMap<string, ApiKey | AddedKey>;
   #digests: ReadonlySet<string>;
   readonly #people: SignedOnPeople;
-  #sharedBudgets: readonly SharedBudget[];
-  /** Budgets of groups and of the whole service, by name. */
-  #sharedUses: ReadonlyMap<string, LimitedUse>;
+  #groupLines: readonly GroupLine[];
+  #groups: ReadonlyMap<string, ClientGroup>;
 
   readonly #rate: Rate;
 
-  constructor({ rateMaxRequests, rateWindowMs, needsKey, sharedBudgets, personLines, ...keys }: ClientSettings) {
+  constructor({ rateMaxRequests, rateWindowMs, needsKey, groupLines, personLines, ...keys }: ClientSettings) {
     const { apiKeys, namedKeys } = keys;
     this.#needsKey = needsKey;
     this.#rate = { maxRequests: rateMaxRequests, windowMs: rateWindowMs };
@@ -73,8 +66,8 @@ export class Clients {
     this.#named = namedKeys;
     this.#byClient = byClient([...apiKeys, ...namedKeys]);
     this.#digests = allDigests(this.#byClient);
-    this.#sharedBudgets = sharedBudgets;
-    this.#sharedUses = sharedUses(sharedBudgets, this.operatorKeys);
+    this.#groupLines = groupLines;
+    this.#groups = groupsOf(groupLines, this.operatorKeys);
     this.#people = new SignedOnPeople(personLines);
   }
 
@@ -112,64 +105,44 @@ export class Clients {
     return [...this.#byClient.keys()];
   }
 
-  /** Budgets of groups and of the whole service, as the keys file has them. */
-  get sharedBudgets(): readonly SharedBudget[] {
-    return this.#sharedBudgets;
+  /** Lines of groups and of the whole service, as the keys file has them. */
+  get groupLines(): readonly GroupLine[] {
+    return this.#groupLines;
   }
 
-  /** All budgets: those that several clients share, then those of keys and of people who have sent a request lately. */
-  get budgets(): LimitedUse[] {
+  /** Groups that have a line, and the whole service if it has one. */
+  get groups(): Iterable<ClientGroup> {
+    return this.#groups.values();
+  }
+
+  /** All keys, and the people who have sent a request lately or have made a key. */
+  get keysAndPeople(): Iterable<string> {
     const keys = this.keyClients;
-    const clients = new Set([...keys, ...this.#people.clients, ...keys.map(holderOf)]);
-    return [...this.#sharedUses.values(), ...[...clients].flatMap((client) => this.#useOf(client))];
+    return new Set([...keys, ...this.#people.clients, ...keys.map(holderOf)]);
   }
 
-  /** Returns the budget of a key or a person in an array; an empty array if it has none, or only that of its holder. */
-  #useOf(client: string): LimitedUse[] {
-    const { tokens, costUsd } = this.#ownOptionsOf(client);
-    const isUnlimited = tokens === null && costUsd === null;
-    const holder = holderOf(client) === client ? null : this.#ownOptionsOf(holderOf(client));
-    if (isUnlimited || (holder !== null && isDeepStrictEqual({ tokens, costUsd }, budgetIn(holder)))) return [];
-    const { kind, name } = readClientId(client); // each job needs it, and a spread would take microseconds
-    return [{ kind, name, tokens, costUsd, holders: [client] }];
-  }
-
-  #ownOptionsOf(client: string): KeyOptions {
+  /** Returns the options of a key, or of the line for a person. The line of a person does not apply to the own keys here. */
+  ownOptionsOf(client: string): KeyOptions {
     return this.#byClient.get(client) ?? this.personOptions(client);
   }
 
   /**
-   * Returns the groups with a budget for which the usage of a client is counted: those of a person, or of a key that was
+   * Returns the groups with a line for which the usage of a client is counted: those of a person, or of a key that was
    * of a feature and of its maker. The usage of the keys of the operator is counted for their group with each key.
    * `named`: groups that the proxy has named, by default with the last request of the person.
    */
-  budgetGroupsOf(client: string, named = this.#people.groupsOf(client)): readonly string[] {
+  countedGroupsOf(client: string, named = this.#people.groupsOf(client)): readonly string[] {
     const key = this.#byClient.get(optionHolder(client));
     const groups = key === undefined ? [...named, this.#people.lineOf(client)?.group ?? ''] : countedGroups(key);
-    const hasBudget = (name: string) => name !== wholeService && this.#sharedUses.has(name);
-    return [...new Set(groups)].filter(hasBudget);
+    const hasLine = (name: string) => name !== wholeService && this.#groups.has(name);
+    return [...new Set(groups)].filter(hasLine);
   }
 
-  /**
-   * Returns the budgets that limit a client: of its key, of the person, of the group of its key, of these groups, and of
-   * the whole service.
-   */
-  budgetsOf(client: string, groups = this.budgetGroupsOf(client)): LimitedUse[] {
+  /** Returns the groups whose lines apply to a client: the group of its key, these groups, and the whole service. */
+  groupsOf(client: string, groups = this.countedGroupsOf(client)): ClientGroup[] {
     const key = this.#byClient.get(optionHolder(client));
     const names = new Set([key?.group ?? '', ...groups, wholeService]);
-    const shared = [...names].flatMap((name) => this.#sharedUses.get(name) ?? []);
-    return [
-      ...spendersOf(client)
-        .toReversed()
-        .flatMap((spender) => this.#useOf(spender)),
-      ...shared,
-    ];
-  }
-
-  /** Returns the budgets as `budgetsOf` does. Throws `unauthorized` if the client has no access any more. */
-  checkedBudgetsOf(now: number, client: string, groups: readonly string[]): LimitedUse[] {
-    this.checkAccess(client, now);
-    return this.budgetsOf(client, groups);
+    return [...names].flatMap((name) => this.#groups.get(name) ?? []);
   }
 
   get keyCount(): number {
@@ -197,9 +170,9 @@ export class Clients {
   }
 
   /** Replaces the content of the keys file. */
-  replaceNamedKeys({ keys, budgets, personLines }: Omit<KeysFileContent, 'faults'>): void {
+  replaceNamedKeys({ keys, groupLines, personLines }: Omit<KeysFileContent, 'faults'>): void {
     this.#people.replaceLines(personLines);
-    this.#sharedBudgets = budgets;
+    this.#groupLines = groupLines;
     this.#named = keys;
     this.#index();
   }
@@ -207,7 +180,7 @@ export class Clients {
   #index(): void {
     this.#byClient = byClient([...this.#fixed, ...this.#named, ...(this.#added ?? [])]);
     this.#digests = allDigests(this.#byClient);
-    this.#sharedUses = sharedUses(this.#sharedBudgets, this.operatorKeys);
+    this.#groups = groupsOf(this.#groupLines, this.operatorKeys);
   }
 
   /**
@@ -351,29 +324,22 @@ function allDigests(keys: ReadonlyMap<string, ApiKey>): ReadonlySet<string> {
   return new Set([...keys.values()].flatMap(digestsOf));
 }
 
-function budgetIn({ tokens, costUsd }: KeyOptions): Budget {
-  return { tokens, costUsd };
-}
-
 /** Returns the groups for which the usage of a key is counted in addition to the key, so that it remains if the key is deleted. */
 function countedGroups(key: ApiKey | AddedKey): readonly string[] {
   return 'groups' in key ? [...key.groups, key.group ?? ''] : [];
 }
 
-function sharedUses(
-  budgets: readonly SharedBudget[],
-  operatorKeys: readonly ApiKey[],
-): ReadonlyMap<string, LimitedUse> {
+function groupsOf(lines: readonly GroupLine[], operatorKeys: readonly ApiKey[]): ReadonlyMap<string, ClientGroup> {
   const holders = new Map<string, string[]>();
   for (const key of operatorKeys) {
     if (key.group !== null) holders.set(key.group, [...(holders.get(key.group) ?? []), clientOf(key)]);
   }
-  const uses = budgets.map(({ name, ...budget }) => {
+  const groups = lines.map((line) => {
+    const { name } = line;
     const members = name === wholeService ? null : [...(holders.get(name) ?? []), groupUsage(name)];
-    const kind = name === wholeService ? 'service' : 'group';
-    return [name, { ...budget, kind, name: `@${name}`, holders: members }] as const;
+    return [name, { ...line, holders: members }] as const;
   });
-  return new Map(uses);
+  return new Map(groups);
 }
 
 /** Returns the earlier of two times; null means never. */

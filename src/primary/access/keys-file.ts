@@ -38,10 +38,10 @@ export function keysListener(parts: KeysFileParts): FileListener {
   return {
     read: async (text, modifiedAt = null): Promise<boolean> => {
       const lines = await readKeysFileInSlices(text, keyOptions, clients.fixedKeys, yieldToEventLoop);
-      const content = reportsCosts ? lines : refuseCosts(lines);
-      const { keys, budgets, personLines, faults } = content;
+      const content = reportsCosts ? lines : refuseCosts(lines, keyOptions);
+      const { keys, groupLines, personLines, faults } = content;
       const hasSameLines =
-        isDeepStrictEqual(budgets, clients.sharedBudgets) && isDeepStrictEqual(personLines, clients.personLines);
+        isDeepStrictEqual(groupLines, clients.groupLines) && isDeepStrictEqual(personLines, clients.personLines);
       const hasChanged = !hasSameLines || !(await sameKeys(keys, clients.namedKeys, yieldToEventLoop));
       if (hasChanged) {
         clients.replaceNamedKeys(content);

@@ -1,7 +1,7 @@
 import type { UsageRow } from '../../shared/api/usage.js';
 import { groupUsage, isGroupUsage, readClientId, spendersOf, writeClientId } from '../../shared/client.js';
 import { type Clock, timestamp } from '../../shared/clock.js';
-import { type BudgetPeriod, periodStart } from '../../shared/days.js';
+import { type CalendarPeriod, periodStart } from '../../shared/days.js';
 import type { JobEnd, JobRequest } from '../../shared/job.js';
 import type { Bill, Charge } from '../store/contract/usage.js';
 
@@ -44,7 +44,7 @@ const allClients = '';
  * sub-clients, and a person with the own keys, also with those that were deleted. The usage of a group is that of its keys and of the jobs of its people. A job is counted when it has ended.
  */
 export class RecentUsage {
-  readonly #periods: Readonly<Record<BudgetPeriod, PeriodUsage>>;
+  readonly #periods: Readonly<Record<CalendarPeriod, PeriodUsage>>;
 
   constructor(clock: Pick<Clock, 'now'>) {
     this.#periods = {
@@ -55,7 +55,7 @@ export class RecentUsage {
   }
 
   /** Returns the sum of what these clients have used in this period; with null, of all clients. */
-  spentIn(period: BudgetPeriod, holders: readonly string[] | null): Spent {
+  spentIn(period: CalendarPeriod, holders: readonly string[] | null): Spent {
     return this.#periods[period].spentBy(holders);
   }
 
@@ -95,7 +95,7 @@ export class RecentUsage {
 /** Owns what each client, and all of them, have used in the current day, week or month. */
 class PeriodUsage {
   readonly #clock: Pick<Clock, 'now'>;
-  readonly #period: BudgetPeriod;
+  readonly #period: CalendarPeriod;
   readonly #betweenReadsMs: number;
   #startMs = Number.NEGATIVE_INFINITY;
   #readMs = Number.NEGATIVE_INFINITY;
@@ -107,7 +107,7 @@ class PeriodUsage {
   #pendingUsage: ReadonlyMap<string, Spent> = new Map();
   #refreshing: Promise<void> | null = null;
 
-  constructor(clock: Pick<Clock, 'now'>, period: BudgetPeriod, betweenReadsMs: number) {
+  constructor(clock: Pick<Clock, 'now'>, period: CalendarPeriod, betweenReadsMs: number) {
     this.#clock = clock;
     this.#period = period;
     this.#betweenReadsMs = betweenReadsMs;

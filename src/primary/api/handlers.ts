@@ -11,7 +11,6 @@ import type { PrimaryCalls, WorkerKeys, WorkerSettings } from '../../shared/ipc/
 import type { JobRequest } from '../../shared/job.js';
 import { workerLogFd } from '../../shared/log/logger.js';
 import type { Phase } from '../../shared/phase.js';
-import type { Budgets } from '../access/budgets.js';
 import type { Clients } from '../access/clients.js';
 import type { KeyAttempts } from '../access/key-attempts.js';
 import type { RateLimit } from '../access/rate-limit.js';
@@ -93,7 +92,7 @@ export interface Services {
   workerSettings(): WorkerSettings;
   readonly runner: Pick<JobRunner, 'run'>;
   readonly background: Pick<BackgroundJobs, 'accept'>;
-  readonly features: Pick<FeatureHooks, 'admitBackground' | 'beforeAct' | 'handlers'>;
+  readonly features: Pick<FeatureHooks, 'admitBackground' | 'startJob' | 'limitUsesOf' | 'beforeAct' | 'handlers'>;
   readonly clientJobs: Pick<ClientJobs, 'view' | 'events' | 'answer' | 'list' | 'openTurns' | 'cancel' | 'delete'>;
   readonly tokens: Pick<TokenCounter, 'countTokens'>;
   readonly schemas: Pick<SchemaChecker, 'faultOf' | 'firstFault'>;
@@ -111,8 +110,7 @@ export interface Services {
   readonly connections: Pick<UserConnections, 'holdConnection'>;
   readonly jobMetrics: Pick<JobMetrics, 'countDrainRefusal' | 'countBudgetRefusal' | 'countRateLimited'>;
   readonly toolsIgnored: SharedHandlers['toolsIgnored'];
-  readonly budgets: Pick<Budgets, 'checkBudget' | 'usesOf'>;
-  readonly clients: Pick<Clients, 'budgets' | 'budgetsOf' | 'budgetGroupsOf' | 'recordPerson'>;
+  readonly clients: Pick<Clients, 'checkAccess' | 'countedGroupsOf' | 'recordPerson'>;
   readonly usage: Pick<UsageLedger, 'countRefusal'> & Pick<UsageJournal, 'report'>;
   readonly clientMetrics: Pick<ClientMetrics, 'countRefusal'>;
   readonly lastHour: Pick<LastHour, 'countRefusal'>;
@@ -346,13 +344,15 @@ async function admitJob<T>(
 ): Promise<T> {
   services.noteActivity();
   const { groups: named, ...resolved } = await services.catalog.resolveRequest(request);
-  const groups = services.clients.budgetGroupsOf(request.client, named ?? []);
+  const groups = services.clients.countedGroupsOf(request.client, named ?? []);
   const job = { ...resolved, ...(groups.length > 0 && { groups }) };
   try {
     return await services.turnGate.admitting(job, () => {
       // The worker may not know of a drain yet.
       if (isOver(services.phase())) throw shuttingDown(services.drainSecondsLeft());
-      services.budgets.checkBudget(job); // the runner checks it again when a waiting job gets its slot
+      // the runner checks both again when a waiting job gets its slot
+      services.clients.checkAccess(job.client, services.clock.now());
+      services.features.startJob(job);
       return admit(job);
     });
   } catch (error) {
@@ -386,10 +386,7 @@ async function usageText(services: Services, { client, scopes, ...order }: Reque
   const isAdmin = scopes?.includes('admin') === true;
   const usage = await services.usage.report(isAdmin ? null : client, order);
   const { kind, name } = readClientId(optionHolder(client));
-  const { clients } = services;
-  // what all clients have used together concerns only the operator
-  const ownBudgets = () => clients.budgetsOf(client).filter(({ holders }) => holders !== null);
-  const budgets = services.budgets.usesOf(isAdmin ? clients.budgets : ownBudgets());
+  const budgets = services.features.limitUsesOf(isAdmin ? null : client);
   return { text: JSON.stringify({ caller: { client: name, kind, scopes }, usage, budgets } satisfies UsageReport) };
 }
 

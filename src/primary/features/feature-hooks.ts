@@ -1,4 +1,5 @@
 import type { OperatorAct } from '../../shared/acts.js';
+import type { LimitUse } from '../../shared/api/usage.js';
 import type { JobForm } from '../../shared/background.js';
 import { invalid } from '../../shared/errors.js';
 import type { JobRequest, PassReason } from '../../shared/job.js';
@@ -24,10 +25,14 @@ export class FeatureHooks implements JobFeatures {
   }
 
   /** Creates the parts of all features. The core exists before them, and calls their hooks only afterwards. */
-  createParts(creators: readonly CreatePrimaryPart[], core: Omit<PrimaryCore, 'storedKinds' | 'beforeAct'>): void {
+  createParts(
+    creators: readonly CreatePrimaryPart[],
+    core: Omit<PrimaryCore, 'storedKinds' | 'limitUses' | 'beforeAct'>,
+  ): void {
     const storedKinds = () => this.#parts.flatMap((part) => part.storedKinds ?? []);
+    const limitUses = () => this.limitUsesOf(null);
     const beforeAct = (act: OperatorAct) => this.beforeAct(act);
-    for (const create of creators) this.#parts.push(create({ ...core, storedKinds, beforeAct }));
+    for (const create of creators) this.#parts.push(create({ ...core, storedKinds, limitUses, beforeAct }));
   }
 
   get counters(): readonly FeatureMetric[] {
@@ -81,6 +86,16 @@ export class FeatureHooks implements JobFeatures {
   /** Throws if a feature refuses this background job. */
   admitBackground(request: JobRequest, form: JobForm, id?: string): void {
     for (const { job } of this.#parts) job?.admit?.(request, form, id);
+  }
+
+  /** Throws if a feature refuses this job. */
+  startJob(request: JobRequest): void {
+    for (const { job } of this.#parts) job?.start?.(request);
+  }
+
+  /** Returns the use of the limits of a client; with null, of all limits. */
+  limitUsesOf(client: string | null): LimitUse[] {
+    return this.#parts.flatMap((part) => part.limitUsesOf?.(client) ?? []);
   }
 
   traceJob(request: JobRequest, route: Route): JobTrace | null {

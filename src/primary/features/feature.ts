@@ -1,4 +1,5 @@
 import type { OperatorAct } from '../../shared/acts.js';
+import type { LimitUse } from '../../shared/api/usage.js';
 import type { JobForm } from '../../shared/background.js';
 import type { Config } from '../../shared/config/config.js';
 import type { FeatureVariables, ValuesOf } from '../../shared/config/feature-variables.js';
@@ -8,7 +9,6 @@ import type { PrimaryCalls } from '../../shared/ipc/protocol.js';
 import type { JobEnd, JobRequest, PassReason } from '../../shared/job.js';
 import type { Logger } from '../../shared/log/logger.js';
 import type { Figures } from '../../shared/metrics.js';
-import type { Budgets } from '../access/budgets.js';
 import type { Clients } from '../access/clients.js';
 import type { FileFaults } from '../access/file-faults.js';
 import type { RecentUsage } from '../access/recent-usage.js';
@@ -28,17 +28,19 @@ import type { Store } from '../store/contract/store.js';
 import type { StoreTable } from '../store/contract/tables.js';
 import type { StoredKind } from './stored-kind.js';
 
+/** Members that a feature with limits of keys, people and groups needs. */
+type GroupMembers = 'ownOptionsOf' | 'groups' | 'groupsOf' | 'keysAndPeople';
+
 /** Members that a feature with keys of its own needs. */
-type KeyMembers = 'operatorKeys' | 'keyNames' | 'personOptions' | 'budgetGroupsOf' | 'replaceAddedKeys';
+type KeyMembers = 'operatorKeys' | 'keyNames' | 'personOptions' | 'countedGroupsOf' | 'replaceAddedKeys';
 
 /** Parts of the primary that features may use. All of them exist before the first job. */
 export interface PrimaryCore {
   readonly host: Pick<Host, 'clock' | 'random' | 'product' | 'heap'> & { readonly log: Logger<string> };
   readonly store: Pick<Store, 'answers' | 'tables' | 'jobs' | 'files' | 'openText'>;
-  readonly clients: Pick<Clients, 'hasAccess' | 'optionsOf' | 'budgets' | KeyMembers>;
+  readonly clients: Pick<Clients, 'hasAccess' | 'optionsOf' | GroupMembers | KeyMembers>;
   readonly fileFaults: FileFaults;
-  readonly budgets: Pick<Budgets, 'usesOf'>;
-  readonly recentUsage: Pick<RecentUsage, 'searchesOf'>;
+  readonly recentUsage: Pick<RecentUsage, 'searchesOf' | 'spentIn'>;
   readonly clis: readonly Pick<ModelCli, 'name' | 'accountName' | 'health'>[];
   readonly router: ModelRouter;
   readonly config: Config;
@@ -47,6 +49,8 @@ export interface PrimaryCore {
   readonly conversations: { snapshot(id: string, client: string): unknown };
   readonly runner: Pick<JobRunner, 'busySeconds'>;
   readonly workers: FeatureWorkers;
+  /** Returns the use of all limits of features. Call it only after the start: not all features exist before. */
+  readonly limitUses: () => readonly LimitUse[];
   /** Kinds of data that features store. Call it only after the start: not all features exist before. */
   readonly storedKinds: () => readonly StoredKind[];
   /** Sends the keys to the workers after a feature has changed its own. Resolves when they use them. */
@@ -79,6 +83,8 @@ interface JobHooks {
   route?(request: JobRequest, first: Route, rules: RouteRules): RouteChoice | null;
   /** Throws if the service must refuse this background job. `id`: id that a feature has chosen for it. */
   admit?(request: JobRequest, form: JobForm, id?: string): void;
+  /** Throws if the service must refuse this job. Called when the job is admitted, and again when it gets its slot. */
+  start?(request: JobRequest): void;
   /** Creates the observer of the steps of a job; returns null for a job that the feature does not trace. Never throws. */
   trace?(request: JobRequest, route: Route): JobTrace | null;
   /**
@@ -113,6 +119,8 @@ export interface PrimaryPart {
   /** Metrics that never decrease. */
   readonly counters?: readonly FeatureMetric[];
   readonly gauges?: readonly FeatureMetric[];
+  /** Returns the use of the limits of a client; with null, of all limits. */
+  limitUsesOf?(client: string | null): readonly LimitUse[];
   /** What clients can do with each model because of the feature, as lists of models name it. */
   readonly modelAbilities?: readonly string[];
   /** Kinds of data that the feature stores. */

@@ -49,8 +49,8 @@ export interface JobResources extends TurnResources, AdmissionResources {
   readonly redactor: Pick<Redactor, 'redact'>;
   /** Explains an unknown model by listing the names that a client may use instead. */
   readonly knownModels: Pick<KnownModels, 'explain'>;
-  /** Throws `rate_limited` if the client's budget is used up. Called when a job has its slot. */
-  readonly checkBudget: (request: JobRequest) => void;
+  /** Throws if the job must be refused. Called when a job has its slot. */
+  readonly checkStart: (request: JobRequest) => void;
 }
 
 /** Owns all jobs from admission to their single outcome. */
@@ -347,11 +347,11 @@ export class JobRunner {
     processes: JobProcesses,
     grant: SearchGrant | null,
   ): Promise<{ end: JobEnd; state: ConversationState | null }> {
-    const { checkBudget, redactor } = this.#resources;
+    const { checkStart, redactor } = this.#resources;
     let answering: Answering | null = null;
     try {
       await this.#untilGranted(job);
-      checkBudget(job.request);
+      checkStart(job.request);
       await job.background?.hooks.beforeStart();
       job.start(this.#limits.executionMs);
       this.#observer.jobStarted(job.queueMs);

@@ -1,7 +1,6 @@
 import type { Counter, Registry } from 'prom-client';
 import type { StatusBody } from '../../shared/api/status.js';
-import type { BudgetUse } from '../../shared/api/usage.js';
-import { type BudgetKind, holderOf, readClientId } from '../../shared/client.js';
+import { holderOf, type LimitKind, readClientId } from '../../shared/client.js';
 import type { DoorNames } from '../../shared/features/feature.js';
 import { type BatchApi, type LineOutcome, lineOutcomes } from '../../shared/files.js';
 import { type JobEnd, type JobRequest, operations, outcomes, type ToolRound, toolRounds } from '../../shared/job.js';
@@ -172,7 +171,7 @@ export class JobMetrics {
   }
 }
 
-const maxKeys = 200;
+export const maxKeyLabels = 200;
 const maxUsers = 50;
 
 /** Label of all clients without a separate label: addresses, and keys, users and people beyond the limits. */
@@ -181,10 +180,10 @@ const restLabel = 'other';
 /** Labels of a client. Keys of the operator, groups and the whole service have no `kind`: their names differ. */
 interface ClientLabel {
   readonly client: string;
-  readonly kind?: BudgetKind;
+  readonly kind?: LimitKind;
 }
 
-function labelOf(kind: BudgetKind, name: string): ClientLabel {
+export function clientLabelOf(kind: LimitKind, name: string): ClientLabel {
   const isPlain = kind === 'group' || kind === 'service' || (kind === 'key' && name !== restLabel);
   return isPlain ? { client: name } : { client: name, kind };
 }
@@ -201,10 +200,10 @@ class ClientLabels {
     if (known !== undefined) return known;
     const { kind, name } = readClientId(holder);
     if (kind === 'address' || kind === 'other') return { client: restLabel };
-    if (this.#counts[kind] >= (kind === 'key' ? maxKeys : maxUsers)) return { client: restLabel };
+    if (this.#counts[kind] >= (kind === 'key' ? maxKeyLabels : maxUsers)) return { client: restLabel };
     this.#counts[kind]++;
-    this.#labels.set(holder, labelOf(kind, name));
-    return labelOf(kind, name);
+    this.#labels.set(holder, clientLabelOf(kind, name));
+    return clientLabelOf(kind, name);
   }
 
   get all(): ClientLabel[] {
@@ -250,26 +249,4 @@ function figuresBy(counts: Iterable<readonly [ClientLabel, number]>): Figures {
     figures[client] = { ...kinds, [kind]: (kinds[kind] ?? 0) + count };
   }
   return figures;
-}
-
-/** Adds a gauge for the budgets. `budgets` is called at each scrape. The number of labels is limited. */
-export function addBudgetGauge(registry: Registry, budgets: () => readonly BudgetUse[]): void {
-  const help =
-    'Used share of the budget of an API key, a person (kind sso), a group (@NAME) or the whole service (@*) in its day, week or month (UTC); more than 1 if jobs were running when it was used up.';
-  const shares = () => sharesBy(budgets().slice(0, maxKeys));
-  addGauge(registry, 'client_budget_used_ratio', help, shares, 'client', 'kind', 'budget');
-}
-
-function sharesBy(budgets: readonly BudgetUse[]): Figures {
-  const figures: Record<string, Figures> = {};
-  for (const budget of budgets) {
-    const { client, kind = '' } = labelOf(budget.kind, budget.client);
-    figures[client] = { ...figures[client], [kind]: sharesOf(budget) };
-  }
-  return figures;
-}
-
-function sharesOf({ tokens, cost_usd: cost }: BudgetUse): Figures {
-  const tokenRatio = tokens === null ? {} : { tokens: tokens.used / tokens.max };
-  return cost === null ? tokenRatio : { ...tokenRatio, cost: cost.used / cost.max };
 }

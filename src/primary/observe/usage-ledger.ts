@@ -20,7 +20,7 @@ import { noJobs, queryOf, type ReportOrder, reportOf } from './usage-report.js';
 
 /** Maximum number of rows of all days. Beyond it, the oldest day is added to its month. */
 const maxDayRows = 20_000;
-/** Days that are never added to their month before their time: the budgets of a week need them. */
+/** Days that are never added to their month before their time: limits of a week need them. */
 const leastDays = 7;
 /** Maximum number of requested models whose answering model is remembered. */
 const maxAnswering = 1000;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { budgetKinds, clientKinds } from '../client.js';
+import { clientKinds, limitKinds } from '../client.js';
 import { scopes } from '../config/api-keys.js';
-import { budgetPeriods, lastDayOf } from '../days.js';
+import { lastDayOf, periods } from '../days.js';
 import { outcomes } from '../job.js';
 import { type UsageFigure, type UsageFigureTable, usageFigureNames, usageFigures } from '../tables/usage-figures.js';
 
@@ -111,18 +111,18 @@ export function figureIn(row: UsageRow, name: UsageFigure): number | null {
 const amount = z.strictObject({
   max: z.number().positive(),
   used: z.number().nonnegative(),
-  period: z.enum(budgetPeriods),
+  period: z.enum(periods),
   resets_at: z.iso.datetime({ precision: 3 }).meta({ description: 'The end of the period, in UTC.' }),
 });
-export type BudgetAmount = z.infer<typeof amount>;
+export type LimitAmount = z.infer<typeof amount>;
 
-const budgetUse = z
+const limitUse = z
   .strictObject({
     client: z.string().meta({
       description:
         'Name of the API key, whose sub-clients are counted with it, or of the person, with the own keys; or `@` and the name of a group, or `@*` for the whole service.',
     }),
-    kind: z.enum(budgetKinds),
+    kind: z.enum(limitKinds),
     resets_at: z.iso.datetime({ precision: 3 }).meta({ description: 'The earlier `resets_at` of both budgets.' }),
     tokens: amount
       .nullable()
@@ -130,7 +130,7 @@ const budgetUse = z
     cost_usd: amount.nullable(),
   })
   .meta({ id: 'BudgetUse' });
-export type BudgetUse = z.infer<typeof budgetUse>;
+export type LimitUse = z.infer<typeof limitUse>;
 
 const usageCaller = z
   .strictObject({
@@ -149,7 +149,7 @@ export const usageReport = z
   .strictObject({
     caller: usageCaller.meta({ description: 'The identity of the caller.' }),
     usage: z.array(usageRow),
-    budgets: z.array(budgetUse).optional().meta({
+    budgets: z.array(limitUse).optional().meta({
       description:
         "Budgets with their use. With the scope `admin`, all of them; otherwise the budgets of the caller's key and of its group.",
     }),

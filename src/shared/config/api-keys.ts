@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
 import { keyClient } from '../client.js';
-import type { BudgetPeriod } from '../days.js';
 
 /** Permissions of a key: POST /ask, all of /chat, the operator's endpoints, GET /metrics. */
 export const scopes = ['ask', 'chat', 'admin', 'metrics'] as const;
@@ -12,24 +11,11 @@ export interface Rate {
   readonly windowMs: number;
 }
 
-/** Maximum amount in each period. */
-export interface PeriodLimit {
-  readonly max: number;
-  readonly period: BudgetPeriod;
-}
-
-/** Limits of a key; null means no limit. */
-export interface Budget {
-  /** Input and output tokens together. */
-  readonly tokens: PeriodLimit | null;
-  readonly costUsd: PeriodLimit | null;
-}
-
-/** Name of the budget of the whole service, among the names of groups. */
+/** Name of the line for all clients of the service, among the names of groups. */
 export const wholeService = '*';
 
-/** Budget that all keys and people of a group share, or with the name `*` all clients of the service. */
-export interface SharedBudget extends Budget {
+/** Line of the keys file with options that all keys and people of a group share, or with the name `*` all clients of the service. */
+export interface GroupLine extends Pick<KeyOptions, 'featureOptions'> {
   readonly name: string;
   /** Whether its line has a fault, so that the requests of its group are refused. */
   readonly isClosed?: true;
@@ -50,9 +36,7 @@ export interface KeyOptions {
   readonly accounts: readonly string[] | null;
   /** Whether another model may answer if the requested one cannot. */
   readonly mayFallBack: boolean;
-  readonly tokens: PeriodLimit | null;
-  readonly costUsd: PeriodLimit | null;
-  /** Name of the group whose budget the key or the person shares. */
+  /** Name of the group whose line applies to the key or the person, too. */
   readonly group: string | null;
   /** Whether the holder of the key may name clients of the key. */
   readonly hasSubclients: boolean;
@@ -91,7 +75,7 @@ export interface PersonLine extends KeyOptions {
 export interface AddedKey extends ApiKey {
   /** Client of the key, which no other key ever has. */
   readonly client: string;
-  /** Groups whose budgets it shares. */
+  /** Groups whose lines apply to it, too. */
   readonly groups: readonly string[];
 }
 
@@ -109,8 +93,6 @@ export const plainOptions: KeyOptions = {
   models: null,
   accounts: null,
   mayFallBack: true,
-  tokens: null,
-  costUsd: null,
   group: null,
   hasSubclients: false,
   expiresAt: null,

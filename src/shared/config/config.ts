@@ -70,7 +70,7 @@ export async function loadConfig(
   if (faults.length > 0 || keys === null) throw new ConfigFault(faults, unknown);
   const values = parsed as Values;
   const stateFolder = stateFolderOf(env, values);
-  const { apiKeys, namedKeys, personLines, sharedBudgets, lineFaults } = keys;
+  const { apiKeys, namedKeys, personLines, groupLines, lineFaults } = keys;
   const needsKey = keys.needsKey || values.MODEL_API_USER_HEADER !== null;
   const ofFiles = { store: values.MODEL_API_STORE, stateFolder, needsKey, keyOptions };
   return frozen({
@@ -81,7 +81,7 @@ export async function loadConfig(
     allowedHosts: allowedHosts(values),
     apiKeys,
     oauthToken,
-    ...{ namedKeys, sharedBudgets, keyOptions },
+    ...{ namedKeys, groupLines, keyOptions },
     ...stateFiles(stateFolder),
     ...{ featureValues, featurePorts },
     featureModels: features.flatMap((each) => each.namedModels?.(featureValues) ?? []),

@@ -1,19 +1,19 @@
 import { nearest } from '../text/nearest.js';
-import { type ApiKey, type PersonLine, type SharedBudget, wholeService } from './api-keys.js';
+import { type ApiKey, type GroupLine, type PersonLine, wholeService } from './api-keys.js';
 
 /** Lines of a keys file that name groups. */
 interface GroupLines {
   readonly keys: readonly Pick<ApiKey, 'name' | 'group'>[];
   readonly personLines: readonly Pick<PersonLine, 'name' | 'group'>[];
-  readonly budgets: readonly Pick<SharedBudget, 'name'>[];
+  readonly groupLines: readonly Pick<GroupLine, 'name'>[];
 }
 
 /** Groups that are named in warnings; the search for a similar name costs time. */
 const maxWarnings = 10;
 
-/** Returns warnings about the first ten groups that a line names although they have no budget: a name may be mistyped. */
-export function groupWarnings({ keys, personLines, budgets }: GroupLines): string[] {
-  const known = new Set(budgets.map(({ name }) => name));
+/** Returns warnings about the first ten groups that a line names although they have no line: a name may be mistyped. */
+export function groupWarnings({ keys, personLines, groupLines }: GroupLines): string[] {
+  const known = new Set(groupLines.map(({ name }) => name));
   known.delete(wholeService);
   const users = [...keys, ...personLines.map(({ name, group }) => ({ name: `sso:${name}`, group }))];
   const members = new Map<string, string[]>();

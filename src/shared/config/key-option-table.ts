@@ -1,9 +1,8 @@
 import { z } from 'zod';
-import { type KeyOptions, type PeriodLimit, scopes } from './api-keys.js';
+import { type KeyOptions, scopes } from './api-keys.js';
 import {
   dayText,
   readAccounts,
-  readCost,
   readCount,
   readDay,
   readGroup,
@@ -11,7 +10,6 @@ import {
   readPrevious,
   readRate,
   readScopes,
-  readTokens,
 } from './key-values.js';
 
 /** Flag of the command `keys`. A `boolean` has no value. */
@@ -30,8 +28,15 @@ interface HttpOption {
   isWithin(options: KeyOptions, maker: KeyOptions): boolean;
 }
 
+interface OptionUse {
+  /** Whether the line of a group may have the option. */
+  readonly isForGroups?: true;
+  /** Whether lines with the option are refused if a model CLI does not report what a job costs. */
+  readonly needsCosts?: true;
+}
+
 /** Option of a key. The parsers, the command, the bodies and the description of the API read it. */
-export interface KeyOption {
+export interface KeyOption extends OptionUse {
   /** Parses the text of the option; null means that it has no text. The message of an error does not repeat the text. */
   read(text: string | null): Partial<KeyOptions>;
   /** Returns the text of the option: true if it has no value, null if it is not set. */
@@ -43,7 +48,7 @@ export interface KeyOption {
 }
 
 /** Option of a key that belongs to a feature. The core knows only its text. */
-export interface FeatureKeyOption extends Pick<KeyOption, 'flag'> {
+export interface FeatureKeyOption extends OptionUse, Pick<KeyOption, 'flag'> {
   /** Returns the text in the form to store. Throws if the text is wrong; the message does not repeat it. */
   read(text: string | null): string;
   /** Null if requests cannot set the option. `isWithin` compares texts; null means that the option is not set. */
@@ -83,8 +88,6 @@ function httpList(description: string, listOf: (options: KeyOptions) => readonly
 }
 
 const rateText: Text = ({ rate }) => rate && `${rate.maxRequests}/${rate.windowMs / 1000}`;
-const tokensText: Text = ({ tokens }) => tokens && `${tokens.max}/${tokens.period}`;
-const costText: Text = ({ costUsd }) => costUsd && `${costUsd.max}/${costUsd.period}`;
 const expiresText: Text = ({ expiresAt }) => (expiresAt === null ? null : dayText(expiresAt));
 
 /** Options of keys by name, in the order in which the service shows them. */
@@ -162,28 +165,6 @@ export const keyOptions = {
       isWithin: (options, maker) => maker.mayFallBack || !options.mayFallBack,
     },
   },
-  tokens: {
-    read: (value) => ({ tokens: readTokens(value ?? '') }),
-    text: tokensText,
-    flag: {
-      ...{ type: 'string', placeholder: '<n/period>' },
-      description: 'tokens in a day, week or month, such as 1000000/day',
-    },
-    http: httpText('Budget of tokens, such as `1000000/day`.', tokensText, (options, maker) =>
-      isBudgetWithin(options.tokens, maker.tokens),
-    ),
-  },
-  cost: {
-    read: (value) => ({ costUsd: readCost(value ?? '') }),
-    text: costText,
-    flag: {
-      ...{ type: 'string', placeholder: '<n/period>' },
-      description: 'US dollars in a day, week or month, such as 5/day',
-    },
-    http: httpText('Budget in US dollars, such as `5/day`.', costText, (options, maker) =>
-      isBudgetWithin(options.costUsd, maker.costUsd),
-    ),
-  },
   group: {
     read: (value) => ({ group: readGroup(value ?? '') }),
     text: ({ group }) => group,
@@ -225,13 +206,14 @@ export const keyOptions = {
 } as const satisfies Readonly<Record<string, KeyOption>>;
 
 /** Returns an option of a feature in the form of an option of the core. */
-export function featureOption(name: string, { read, flag, http }: FeatureKeyOption): KeyOption {
+export function featureOption(name: string, { read, flag, http, document: _, ...use }: FeatureKeyOption): KeyOption {
   const textOf: Text = ({ featureOptions }) => featureOptions[name] ?? null;
   const isWithin: Within = (options, maker) => http?.isWithin(textOf(options), textOf(maker)) ?? true;
   return {
     read: (text) => ({ featureOptions: { [name]: read(text) } }),
     text: textOf,
     ...{ flag, http: http && httpText(http.description, textOf, isWithin) },
+    ...use,
   };
 }
 
@@ -272,8 +254,4 @@ function areModelsWithin({ models }: KeyOptions, { models: allowed }: KeyOptions
 function areAccountsWithin({ accounts }: KeyOptions, { accounts: allowed }: KeyOptions): boolean {
   if (accounts === null || allowed === null) return accounts === allowed;
   return accounts.every((account) => allowed.includes(account));
-}
-
-function isBudgetWithin(budget: PeriodLimit | null, max: PeriodLimit | null): boolean {
-  return max === null || (budget !== null && budget.period === max.period && budget.max <= max.max);
 }

@@ -40,6 +40,16 @@ export class OptionTable {
     return [...this.#options];
   }
 
+  /** Names of the options that the line of a group may have. */
+  get groupOptions(): string[] {
+    return this.entries.flatMap(([name, { isForGroups }]) => (isForGroups ? [name] : []));
+  }
+
+  /** Returns the name of an option that needs the costs of jobs; null if none of these is set. */
+  costOptionIn({ featureOptions }: Pick<KeyOptions, 'featureOptions'>): string | null {
+    return this.entries.find(([name, { needsCosts }]) => needsCosts && featureOptions[name] !== undefined)?.[0] ?? null;
+  }
+
   /** Parses the options of a line, separated by commas. */
   readLine(text: string): KeyOptions {
     return { ...plainOptions, ...this.readSome(text.split(',')) };

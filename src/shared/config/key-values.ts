@@ -1,6 +1,5 @@
-import { budgetPeriods } from '../days.js';
 import { accountNamePattern } from './accounts-file.js';
-import { type PeriodLimit, type Rate, type Scope, scopes } from './api-keys.js';
+import { type Rate, type Scope, scopes } from './api-keys.js';
 import { modelNamePattern } from './values.js';
 
 /** Parsers of the values of options. Each throws an error whose message does not repeat the value. */
@@ -30,26 +29,6 @@ export function readCount(text: string, min: number, max: number): number {
   const count = /^\d{1,7}$/.test(text) ? Number(text) : Number.NaN;
   if (count >= min && count <= max) return count;
   throw new Error(`must be a whole number from ${min} to ${max}`);
-}
-
-export function readTokens(text: string): PeriodLimit {
-  const limit = readLimit(text, /^\d{1,15}$/);
-  if (limit !== null) return limit;
-  throw new Error('must be tokens/day, tokens/week or tokens/month, such as 1000000/day');
-}
-
-export function readCost(text: string): PeriodLimit {
-  const limit = readLimit(text, /^\d{1,7}(?:\.\d{1,4})?$/);
-  if (limit !== null) return limit;
-  throw new Error('must be US dollars/day, dollars/week or dollars/month, such as 5/day or 0.5/month');
-}
-
-/** Parses an amount and a period, such as `5/day`; null if the text is wrong or the amount is 0. */
-function readLimit(text: string, amountForm: RegExp): PeriodLimit | null {
-  const [amount = '', named, ...rest] = text.split('/');
-  const period = budgetPeriods.find((each) => each === named);
-  const isRight = period !== undefined && rest.length === 0 && amountForm.test(amount) && Number(amount) > 0;
-  return isRight ? { max: Number(amount), period } : null;
 }
 
 export function readGroup(text: string): string {

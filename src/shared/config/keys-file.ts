@@ -1,25 +1,25 @@
 import {
   type ApiKey,
-  type Budget,
   digestOf,
   digestsOf,
+  type GroupLine,
+  type KeyOptions,
   type PersonLine,
   plainOptions,
   refusedOptions,
-  type SharedBudget,
 } from './api-keys.js';
 import type { OptionTable } from './key-options.js';
 import { digestPattern, keyNamePattern, nameForm } from './key-values.js';
 import { groupName, personName } from './people.js';
 
 /**
- * Keys, shared budgets and lines for people of a keys file in their order, and all faults of the file, each with the
+ * Keys, lines of groups and lines for people of a keys file in their order, and all faults of the file, each with the
  * number of its line. A line with a fault never allows more than a right one: its key and its people are refused, and
- * its budget is closed.
+ * its group is closed.
  */
 export interface KeysFileContent {
   readonly keys: readonly ApiKey[];
-  readonly budgets: readonly SharedBudget[];
+  readonly groupLines: readonly GroupLine[];
   readonly personLines: readonly PersonLine[];
   /** Faults, which never contain a digest or text that may be a key. */
   readonly faults: readonly string[];
@@ -28,7 +28,7 @@ export interface KeysFileContent {
 /**
  * Parses keys, one per line: `name:sha256:<hex>`, then optionally a colon and options separated by commas. A line for
  * people begins with `sso:*`, `sso:group:<group>` or `sso:<person>` instead. A line that begins with `@` and the name of
- * a group, or with `@*`, is a shared budget. Blank lines and lines that begin with `#` are ignored. `otherKeys` are keys
+ * a group, or with `@*`, has options that the group or all clients share. Blank lines and lines that begin with `#` are ignored. `otherKeys` are keys
  * from other sources: names and keys must be unique.
  */
 export function readKeysFile(text: string, table: OptionTable, otherKeys: readonly ApiKey[] = []): KeysFileContent {
@@ -74,11 +74,11 @@ function* keysFileReader(
 /** Owns what the lines of a keys file have said so far. */
 class LinesRead {
   readonly #keys = new Map<string, ApiKey>();
-  readonly #budgets = new Map<string, SharedBudget>();
+  readonly #groupLines = new Map<string, GroupLine>();
   readonly #personLines = new Map<string, PersonLine>();
   readonly #faults: string[] = [];
   readonly #taken: TakenKeys;
-  /** Lines for people, and budgets, whose name has a fault. */
+  /** Lines for people, and lines of groups, whose name has a fault. */
   readonly #nameless: string[] = [];
   #number = 0;
   readonly #table: OptionTable;
@@ -103,7 +103,7 @@ class LinesRead {
     this.#refuseNameless();
     return {
       keys: [...this.#keys.values()],
-      budgets: [...this.#budgets.values()],
+      groupLines: [...this.#groupLines.values()],
       personLines: [...this.#personLines.values()],
       faults: this.#faults,
     };
@@ -111,9 +111,9 @@ class LinesRead {
 
   #read(line: string): void {
     if (line.startsWith('@')) {
-      const budget = readSharedBudget(line, this.#table);
-      if (this.#budgets.has(budget.name)) throw new Error('another line already has this budget');
-      this.#budgets.set(budget.name, budget);
+      const read = readGroupLine(line, this.#table);
+      if (this.#groupLines.has(read.name)) throw new Error(`another line already begins with @${read.name}`);
+      this.#groupLines.set(read.name, read);
     } else if (isForPeople(line)) {
       const read = readPersonLine(line, this.#table);
       if (this.#personLines.has(read.name)) throw new Error(`another line already begins with sso:${read.name}`);
@@ -128,9 +128,9 @@ class LinesRead {
   /** Refuses the key, the people or the group of a line with a fault. Of two lines with one name, the first counts. */
   #refuse(line: string): void {
     if (line.startsWith('@')) {
-      const { name, options } = budgetWords(line);
-      if (isBudgetName(name)) this.#closeBudget(name);
-      if (!isBudgetName(name) || options === '') this.#nameless.push(line);
+      const { name, options } = groupWords(line);
+      if (isGroupName(name)) this.#closeGroup(name);
+      if (!isGroupName(name) || options === '') this.#nameless.push(line);
     } else if (/^sso\b(?!:sha256:)/i.test(line)) {
       const { name, fault } = personWords(line);
       if (fault === null) this.#refusePeople(name);
@@ -148,13 +148,13 @@ class LinesRead {
         .replace(/^@/, '')
         .split(/[\s,;=:]+/)
         .filter((word) => groupName.test(word));
-      if (line.startsWith('@')) for (const word of words) this.#closeBudget(word);
+      if (line.startsWith('@')) for (const word of words) this.#closeGroup(word);
       else for (const word of words.slice(1)) for (const name of peopleCalled(word)) this.#refusePeople(name);
     }
   }
 
-  #closeBudget(name: string): void {
-    if (!this.#budgets.has(name)) this.#budgets.set(name, closedBudget(name));
+  #closeGroup(name: string): void {
+    if (!this.#groupLines.has(name)) this.#groupLines.set(name, closedLine(name));
   }
 
   #refusePeople(name: string): void {
@@ -261,63 +261,72 @@ const wrongPerson =
   'after sso: there must be *, group: and a group, or a person of 1 to 120 small letters, digits and . _ @ + -';
 
 /** Parses a line such as `@biology tokens=1000000/day,cost=200/month`. */
-function readSharedBudget(line: string, table: OptionTable): SharedBudget {
-  const { name, options } = budgetWords(line);
-  if (!isBudgetName(name))
+function readGroupLine(line: string, table: OptionTable): GroupLine {
+  const { name, options } = groupWords(line);
+  if (!isGroupName(name))
     throw new Error('after @ there must be * or the name of a group, in printable ASCII without blanks and commas');
-  const { tokens = null, costUsd = null, ...rest } = options === '' ? {} : table.readSome(options.split(/[\s,]+/));
-  const isBudget = Object.keys(rest).length === 0 && (tokens !== null || costUsd !== null);
-  if (!isBudget)
-    throw new Error('after the name and a blank there must be tokens=, cost= or both, and no other option');
-  return { name, tokens, costUsd };
+  const { featureOptions = {}, ...rest } = options === '' ? {} : table.readSome(options.split(/[\s,]+/));
+  const [names, allowed] = [Object.keys(featureOptions), table.groupOptions];
+  const isRight = names.length > 0 && names.every((each) => allowed.includes(each)) && Object.keys(rest).length === 0;
+  if (isRight) return { name, featureOptions };
+  const texts = allowed.map((each) => `${each}=`).join(', ');
+  throw new Error(`after the name and a blank there must be one or more of ${texts}, and no other option`);
 }
 
-function budgetWords(line: string): { name: string; options: string } {
+function groupWords(line: string): { name: string; options: string } {
   const [, name = '', options = ''] = /^@(\S*)\s*(.*)$/.exec(line) ?? [];
   return { name, options };
 }
 
-function isBudgetName(name: string): boolean {
+function isGroupName(name: string): boolean {
   return groupName.test(name) && !name.includes(',');
 }
 
 /** Content of the keys file in the configuration. */
 export interface ConfiguredLines {
   readonly namedKeys: readonly ApiKey[];
-  readonly sharedBudgets: readonly SharedBudget[];
+  readonly groupLines: readonly GroupLine[];
   readonly personLines: readonly PersonLine[];
   readonly keysFileFaults: readonly string[];
+  readonly keyOptions: OptionTable;
 }
 
 /** Returns the lines of the configuration that the service can obey. `reportsCosts`: whether each model CLI does. */
 export function applicableLines(
-  { namedKeys: keys, sharedBudgets: budgets, personLines, keysFileFaults: faults }: ConfiguredLines,
+  { namedKeys: keys, groupLines, personLines, keysFileFaults: faults, keyOptions }: ConfiguredLines,
   reportsCosts: boolean,
 ): KeysFileContent {
-  const content = { keys, budgets, personLines, faults };
-  return reportsCosts ? content : refuseCosts(content);
+  const content = { keys, groupLines, personLines, faults };
+  return reportsCosts ? content : refuseCosts(content, keyOptions);
 }
 
 /**
- * Refuses each line with a cost budget, because such a budget limits nobody if a model CLI does not report what a job
- * costs.
+ * Refuses each line with an option that needs the costs of jobs, because such an option limits nobody if a model CLI does
+ * not report what a job costs.
  */
-export function refuseCosts({ keys, budgets, personLines, faults }: KeysFileContent): KeysFileContent {
-  const withFault = (name: string) => `${name} has the option cost, but not each model CLI reports what a job costs`;
-  const hasCost = ({ costUsd }: Budget) => costUsd !== null;
+export function refuseCosts(content: KeysFileContent, table: OptionTable): KeysFileContent {
+  const { keys, groupLines, personLines, faults } = content;
+  const costOption = (line: Pick<KeyOptions, 'featureOptions'>) => table.costOptionIn(line);
+  const faultOf = (subject: string, line: Pick<KeyOptions, 'featureOptions'>): string[] => {
+    const option = costOption(line);
+    const fault = `${subject} has the option ${option}, but not each model CLI reports what a job costs`;
+    return option === null ? [] : [fault];
+  };
   return {
-    keys: keys.map((key) => (hasCost(key) ? { name: key.name, digest: key.digest, ...refusedOptions } : key)),
-    budgets: budgets.map((budget) => (hasCost(budget) ? closedBudget(budget.name) : budget)),
-    personLines: personLines.map((line) => (hasCost(line) ? { name: line.name, ...refusedOptions } : line)),
+    keys: keys.map((key) =>
+      costOption(key) === null ? key : { name: key.name, digest: key.digest, ...refusedOptions },
+    ),
+    groupLines: groupLines.map((line) => (costOption(line) === null ? line : closedLine(line.name))),
+    personLines: personLines.map((line) => (costOption(line) === null ? line : { name: line.name, ...refusedOptions })),
     faults: [
       ...faults,
-      ...keys.filter(hasCost).map(({ name }) => withFault(`the key ${name}`)),
-      ...personLines.filter(hasCost).map(({ name }) => withFault(`the line sso:${name}`)),
-      ...budgets.filter(hasCost).map(({ name }) => withFault(`the line @${name}`)),
+      ...keys.flatMap((key) => faultOf(`the key ${key.name}`, key)),
+      ...personLines.flatMap((line) => faultOf(`the line sso:${line.name}`, line)),
+      ...groupLines.flatMap((line) => faultOf(`the line @${line.name}`, line)),
     ],
   };
 }
 
-function closedBudget(name: string): SharedBudget {
-  return { name, tokens: null, costUsd: null, isClosed: true };
+function closedLine(name: string): GroupLine {
+  return { name, featureOptions: {}, isClosed: true };
 }

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { fileFault } from '../text/system-error.js';
 import {
   type ApiKey,
+  type GroupLine,
   isShort,
   isTooShort,
   minKeyLength,
@@ -9,7 +10,6 @@ import {
   readApiKey,
   readApiKeys,
   readClearKeys,
-  type SharedBudget,
 } from './api-keys.js';
 import type { Environment } from './config.js';
 import { keysFileWarnings } from './group-warnings.js';
@@ -41,8 +41,8 @@ export interface LoadedKeys {
   readonly apiKeys: readonly ApiKey[];
   /** Keys of the keys file, which may change. */
   readonly namedKeys: readonly ApiKey[];
-  /** Budgets of groups and of the whole service, in the keys file. */
-  readonly sharedBudgets: readonly SharedBudget[];
+  /** Lines of the keys file for groups and the whole service. */
+  readonly groupLines: readonly GroupLine[];
   /** Lines of the keys file for people. */
   readonly personLines: readonly PersonLine[];
   /** Whether requests need a key. If a keys file has no key, every request is refused. */
@@ -74,7 +74,7 @@ export async function loadKeys(variables: KeyVariables, files: KeyFiles, table: 
   return {
     apiKeys,
     namedKeys: named.keys,
-    sharedBudgets: named.budgets,
+    groupLines: named.groupLines,
     personLines: named.personLines,
     needsKey: apiKeys.length > 0 || variables.keysFile !== null,
     faults: [...faults, ...named.faults],
@@ -93,7 +93,7 @@ const unread = 'MODEL_API_KEY_FILE is not read, because MODEL_API_KEY is set';
 
 interface Loaded {
   readonly keys: readonly ApiKey[];
-  readonly budgets: readonly SharedBudget[];
+  readonly groupLines: readonly GroupLine[];
   readonly personLines: readonly PersonLine[];
   readonly faults: readonly string[];
   readonly lineFaults: readonly string[];
@@ -102,7 +102,7 @@ interface Loaded {
 }
 
 const nothing: Loaded = {
-  ...{ keys: [], budgets: [], personLines: [] },
+  ...{ keys: [], groupLines: [], personLines: [] },
   ...{ faults: [], lineFaults: [], tooShort: [], warnings: [] },
 };
 

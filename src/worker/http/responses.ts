@@ -103,7 +103,7 @@ export async function sendRecordedError(res: Reply, error: RelayError): Promise<
 }
 
 function beginError(res: Reply, error: RelayError): ReturnType<ErrorForm> {
-  if (error.reason === 'budget') res.set('X-Should-Retry', 'false'); // the budget resets the next day
+  if (error.reason === 'budget') res.set('X-Should-Retry', 'false'); // a limit of a day resets the next day
   if (error.retryAfterSeconds !== undefined) res.set('Retry-After', String(error.retryAfterSeconds));
   if (error.code === 'unauthorized') res.set('WWW-Authenticate', keyChallenge);
   if (error.code === 'shutting_down') res.set('Connection', 'close');

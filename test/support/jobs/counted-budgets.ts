@@ -1,5 +1,6 @@
-import { Budgets } from '../../../src/primary/access/budgets.js';
-import type { LimitedUse } from '../../../src/primary/access/clients.js';
+import { Budgets } from '../../../src/features/budgets/budgets.js';
+import type { LimitedUse } from '../../../src/features/budgets/limited-uses.js';
+import type { Budget } from '../../../src/features/budgets/options.js';
 import { RecentUsage } from '../../../src/primary/access/recent-usage.js';
 import type { Clock } from '../../../src/shared/clock.js';
 
@@ -30,4 +31,11 @@ export class CountedBudgets extends Budgets {
   searchesOf(client: string): number {
     return this.usage.searchesOf(client);
   }
+}
+
+/** Returns the options of a key, a person or a group with this budget. */
+export function budgetOptions({ tokens = null, costUsd = null }: Partial<Budget>) {
+  const limits = Object.entries({ tokens, cost: costUsd });
+  const texts = limits.flatMap(([name, limit]) => (limit === null ? [] : [[name, `${limit.max}/${limit.period}`]]));
+  return { featureOptions: Object.fromEntries(texts) as Readonly<Record<string, string>> };
 }

@@ -352,7 +352,7 @@ function scriptedRunner(
     knownModels: { explain: async (error: RelayError) => error },
     observer: recordingObserver(state),
     redactor: new Redactor([{ name: 'A_SECRET', value: 'secret-of-the-harness' }], () => false),
-    checkBudget: () => {
+    checkStart: () => {
       if (state.isBudgetUsedUp) throw new RelayError('rate_limited', 'used up', { reason: 'budget' });
     },
   };

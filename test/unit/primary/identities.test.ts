@@ -1,4 +1,5 @@
 import { Registry } from 'prom-client';
+import { LimitedUses } from '../../../src/features/budgets/limited-uses.js';
 import { ownActs } from '../../../src/features/keys-api/made-keys.js';
 import { SearchQuota, searchLimitsOf } from '../../../src/features/search/search-quota.js';
 import { deliveryTable } from '../../../src/features/webhooks/deliveries.js';
@@ -25,7 +26,7 @@ import { KeyRing } from '../../../src/worker/access/keys.js';
 import { FakeClock } from '../../support/basics/fake-clock.js';
 import { type KnownIdentity, pairs, sameNames, shareHolder, shareSpender } from '../../support/basics/identities.js';
 import { Exposition } from '../../support/documents/exposition.js';
-import { CountedBudgets } from '../../support/jobs/counted-budgets.js';
+import { budgetOptions, CountedBudgets } from '../../support/jobs/counted-budgets.js';
 import { jobDone, jobRequest } from '../../support/jobs/job-records.js';
 import { TestRoom } from '../../support/jobs/test-room.js';
 import { deliveryOf } from '../../support/stores/delivery-store-contract.js';
@@ -35,8 +36,7 @@ const options = {
   ...plainOptions,
   rate: { maxRequests: 1, windowMs: 1000 },
   maxConcurrent: 1,
-  featureOptions: { search: '1/day' },
-  tokens: { max: 1, period: 'day' },
+  featureOptions: { search: '1/day', tokens: '1/day' },
 } as const;
 
 const limitsIn = (clients: Clients) => (client: string) =>
@@ -49,7 +49,7 @@ const madeKey = (client: string): AddedKey => {
 
 function createClients(): Clients {
   const created = new Clients({
-    ...{ rateMaxRequests: 1, rateWindowMs: 1000, needsKey: true, sharedBudgets: [], apiKeys: [] },
+    ...{ rateMaxRequests: 1, rateWindowMs: 1000, needsKey: true, groupLines: [], apiKeys: [] },
     namedKeys: ['ada', 'ada~1'].map(operatorKey),
     personLines: ['ada', 'eve'].map((name) => ({ name, ...options })),
   });
@@ -92,7 +92,7 @@ describe('Clients with equal names', () => {
 
   it('share a budget only with their holder', async () => {
     const spend = (one: KnownIdentity, other: KnownIdentity) => {
-      const budgets = new CountedBudgets(new FakeClock(), (client) => clients.budgetsOf(client));
+      const budgets = new CountedBudgets(new FakeClock(), (client) => new LimitedUses(clients).of(client));
       budgets.jobEnded({ client: one.client }, { ...noBill, outputTokens: 1 });
       return isRefused(() => budgets.checkBudget({ client: other.client }));
     };
@@ -103,7 +103,7 @@ describe('Clients with equal names', () => {
     const spend = async (one: KnownIdentity, other: KnownIdentity) => {
       const [clock, ledger] = [new FakeClock(), new UsageLedger(new FakeClock())];
       ledger.jobEnded(jobRequest({ client: one.client }), jobDone(), { ...noBill, outputTokens: 1 });
-      const budgets = new CountedBudgets(clock, (client) => clients.budgetsOf(client));
+      const budgets = new CountedBudgets(clock, (client) => new LimitedUses(clients).of(client));
       await budgets.refresh(ledger);
       return isRefused(() => budgets.checkBudget({ client: other.client }));
     };
@@ -187,8 +187,7 @@ describe('Clients with equal names', () => {
     for (const { client } of limited) budgets.jobEnded({ client }, { ...noBill, outputTokens: 1 });
     const uses = limited.map(({ client }) => ({
       ...readClientId(client),
-      ...options,
-      costUsd: null,
+      ...{ tokens: { max: 1, period: 'day' as const }, costUsd: null },
       holders: [client],
     }));
     const parts = { clis: [], clock: new FakeClock(), host: 'north' };
@@ -279,13 +278,15 @@ describe('Clients with equal names', () => {
 
 describe('A person who deletes a key and makes another one', () => {
   const [first, second] = ['sso ada/ada~1', 'sso ada/other~2'] as const;
-  const madeKeys = (client: string): AddedKey[] => [{ ...madeKey(client), tokens: null, rate: null }];
+  const madeKeys = (client: string): AddedKey[] => [
+    { ...madeKey(client), featureOptions: { search: '1/day' }, rate: null },
+  ];
 
   it('does not begin budget, rate, searches and files anew', async () => {
     const now = new FakeClock();
     const people = createClients();
     people.replaceAddedKeys(madeKeys(first));
-    const budgets = new CountedBudgets(now, (client) => people.budgetsOf(client));
+    const budgets = new CountedBudgets(now, (client) => new LimitedUses(people).of(client));
     const limit = new RateLimit((client) => people.ratesOf(client), now);
     const quota = new SearchQuota('native', limitsIn(people), budgets, now);
     budgets.jobEnded({ client: first }, { ...noBill, outputTokens: 1, searches: 1 });
@@ -300,11 +301,14 @@ describe('A person who deletes a key and makes another one', () => {
 
   it('keeps a narrower limit of a key, besides those of the person', async () => {
     const people = createClients();
-    const wide = { tokens: { max: 9, period: 'day' }, rate: { maxRequests: 9, windowMs: 1000 } } as const;
-    const content = { keys: [], budgets: [], personLines: [{ name: 'ada', ...options, ...wide }] };
+    const wide = {
+      ...budgetOptions({ tokens: { max: 9, period: 'day' } }),
+      rate: { maxRequests: 9, windowMs: 1000 },
+    } as const;
+    const content = { keys: [], groupLines: [], personLines: [{ name: 'ada', ...options, ...wide }] };
     people.replaceNamedKeys(content);
     people.replaceAddedKeys([madeKey(first)]);
-    const budgets = new CountedBudgets(new FakeClock(), (client) => people.budgetsOf(client));
+    const budgets = new CountedBudgets(new FakeClock(), (client) => new LimitedUses(people).of(client));
     budgets.jobEnded({ client: first }, { ...noBill, outputTokens: 1 });
     expect(() => budgets.checkBudget({ client: first })).toThrow('budget of the API key is used up: 1 of 1 tokens');
     budgets.checkBudget({ client: 'sso ada' });

@@ -455,7 +455,7 @@ export interface Adapter {
   readonly modelForm?: RegExp;
   /** Whether the program has no default model, so that a request must name one. */
   readonly needsModel?: boolean;
-  /** Whether the program reports the cost of each answer, so that keys may have a budget in dollars. */
+  /** Whether the program reports the cost of each answer, so that keys may have a limit in dollars. */
   readonly reportsCost?: boolean;
   /** Learns version and flags by running the program. Called once for each program file. */
   learn(consult: Consult): Promise<ProgramVersion>;

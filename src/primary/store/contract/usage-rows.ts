@@ -1,7 +1,7 @@
 import { holderOf, isGroupUsage, optionHolder, readClientId } from '../../../shared/client.js';
 import { addUsage, monthOf, type UsageDelta } from './usage.js';
 
-/** Limit of addresses and local users, which have no budget. Keys and people are always counted by name. */
+/** Limit of addresses and local users, which have no limits of their own. Keys and people are always counted by name. */
 const maxOthers = 1000;
 /** Limit of sub-clients: a key holder can create any number of them. */
 const maxSubClients = 500;
@@ -52,10 +52,10 @@ export class UsageRows {
 
   /**
    * Returns usage with the names under which it has to be added, to limit the number of rows. Keys of people and
-   * sub-clients beyond their limits count for their holder, so that it cannot exceed its budget with new names.
+   * sub-clients beyond their limits count for their holder, so that it cannot exceed its limits with new names.
    */
   named(more: UsageDelta): UsageDelta {
-    if (isGroupUsage(more.client)) return more; // one row for each group with a budget
+    if (isGroupUsage(more.client)) return more; // one row for each group with a line
     const client = this.#nameFor(more.client);
     const model = more.model.length > maxNameLength ? otherModels : more.model;
     const named = { ...more, client, model };

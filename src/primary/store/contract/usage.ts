@@ -60,7 +60,7 @@ export interface UsageStore {
 
 type ChargedFigure = { [N in UsageFigure]: UsageFigureTable[N]['isCharged'] extends true ? N : never }[UsageFigure];
 
-/** Usage of a job for budgets and usage reports. Parts that the model CLI does not report are estimated, or 0. */
+/** Usage of a job for limits and usage reports. Parts that the model CLI does not report are estimated, or 0. */
 export type Charge = Pick<UsageAmounts, ChargedFigure>;
 
 /** Returns the amounts that `amountOf` returns for the figures. */

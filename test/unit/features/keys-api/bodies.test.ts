@@ -11,7 +11,7 @@ describe('The options in the body of a request for a key', () => {
     };
     expect(textsIn(body)).toEqual({ scopes: 'ask+chat', models: 'a+b:c', queue: '0', rate: null, cost: '5/day' });
     expect(textsIn({ subclients: true })).toEqual({ subclients: true });
-    expect(textsIn({ subclients: false, tokens: undefined })).toEqual({ subclients: null });
+    expect(textsIn({ subclients: false, group: undefined })).toEqual({ subclients: null });
   });
 
   it.each([{}, { name: 1 }, { name: 'x', previous: 'a' }, { name: 'x', own_keys: 1 }, { name: 'x', scopes: [] }])(

@@ -1,5 +1,6 @@
 import { mkdir, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { LimitedUses } from '../../../../src/features/budgets/limited-uses.js';
 import type { MadeKeyStore } from '../../../../src/features/keys-api/made-key-store.js';
 import { MadeKeys, ownActs } from '../../../../src/features/keys-api/made-keys.js';
 import { madeKeysFile } from '../../../../src/features/keys-api/made-keys-file.js';
@@ -61,7 +62,7 @@ async function createKeys(lines = 'sso:ada:own_keys=2', options: HostOptions = {
       rateWindowMs: 1000,
       apiKeys: [operator],
       namedKeys: [],
-      sharedBudgets: [],
+      groupLines: [],
       needsKey: true,
     },
     personLines: readKeysFile(lines, keyOptions).personLines,
@@ -314,7 +315,7 @@ describe('A person with the option own_keys', () => {
     ]);
     clients.recordPerson('sso ada', []);
     const [laptop] = clients.added;
-    expect(clients.budgetsOf(laptop?.client ?? '').map(({ name }) => name)).toEqual(['ada', '@biology']);
+    expect(new LimitedUses(clients).of(laptop?.client ?? '').map(({ name }) => name)).toEqual(['ada', '@biology']);
   });
 
   it('changes own keys 30 times an hour, but deletes them at any time', async () => {
@@ -368,7 +369,7 @@ describe('A name that is given again', () => {
     const { keys, clients } = await createKeys();
     const { key, client } = await keys.make(ada, 'lab', {});
     const lab = { name: 'lab', digest: digestOf('of the operator'), ...plainOptions, weight: 9 };
-    clients.replaceNamedKeys({ keys: [lab], budgets: [], personLines: clients.personLines });
+    clients.replaceNamedKeys({ keys: [lab], groupLines: [], personLines: clients.personLines });
     expect([clients.optionsOf('key lab').weight, clients.optionsOf(client).weight]).toEqual([9, null]);
     expect(keys.findWarnings()).toEqual([
       expect.stringContaining(`has the name lab, too. It is another client, ${client}.`),

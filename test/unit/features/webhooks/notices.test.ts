@@ -1,6 +1,6 @@
 import { Notices, needsNotice } from '../../../../src/features/webhooks/notices.js';
 import type { Notice } from '../../../../src/features/webhooks/webhooks.js';
-import type { BudgetUse } from '../../../../src/shared/api/usage.js';
+import type { LimitUse } from '../../../../src/shared/api/usage.js';
 import type { JobForm } from '../../../../src/shared/background.js';
 import type { QuotaWindow } from '../../../../src/shared/health.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
@@ -8,7 +8,7 @@ import { jobDone, jobFailed, jobRequest, plainForm } from '../../../support/jobs
 
 const resets_at = '2026-02-01T00:00:00.000Z';
 
-function use(client: string, used: number, max = 100): BudgetUse {
+function use(client: string, used: number, max = 100): LimitUse {
   const kind = client.startsWith('@') ? 'group' : 'key';
   return { client, kind, resets_at, tokens: { max, used, period: 'month', resets_at }, cost_usd: null };
 }
@@ -16,7 +16,7 @@ function use(client: string, used: number, max = 100): BudgetUse {
 function createNotices() {
   const sent: Notice[] = [];
   const clock = new FakeClock();
-  const seen = { budgets: [] as BudgetUse[], windows: [] as QuotaWindow[], needsLogin: false };
+  const seen = { budgets: [] as LimitUse[], windows: [] as QuotaWindow[], needsLogin: false };
   const health = {
     get needsLogin() {
       return seen.needsLogin;
@@ -42,7 +42,7 @@ function createNotices() {
 describe('A budget', () => {
   it('is reported once at 80 % and once at 100 %, for each period and limit', () => {
     const { notices, seen, sent, types } = createNotices();
-    const check = (...budgets: BudgetUse[]) => {
+    const check = (...budgets: LimitUse[]) => {
       seen.budgets = budgets;
       notices.check();
     };

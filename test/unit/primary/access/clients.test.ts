@@ -1,5 +1,5 @@
 import { Clients, sameKeys } from '../../../../src/primary/access/clients.js';
-import { type ApiKey, digestOf, plainOptions, type SharedBudget } from '../../../../src/shared/config/api-keys.js';
+import { type ApiKey, digestOf, plainOptions } from '../../../../src/shared/config/api-keys.js';
 
 function keyOf(name: string, options: Partial<ApiKey> = {}): ApiKey {
   return { name, digest: digestOf(name), ...plainOptions, ...options };
@@ -7,12 +7,12 @@ function keyOf(name: string, options: Partial<ApiKey> = {}): ApiKey {
 
 const own = { rate: { maxRequests: 5, windowMs: 1000 }, maxConcurrent: 2, maxQueued: 3, weight: 2, models: ['a'] };
 const cap = { rateMaxRequests: 9, rateWindowMs: 60_000 };
-const nothing = { apiKeys: [], namedKeys: [], sharedBudgets: [], personLines: [] };
-const noLines = { keys: [], budgets: [], personLines: [] };
+const nothing = { apiKeys: [], namedKeys: [], groupLines: [], personLines: [] };
+const noLines = { keys: [], groupLines: [], personLines: [] };
 const none = { rate: null, maxConcurrent: null, maxQueued: null, weight: null, models: null };
 
-function clientsWith(namedKeys: ApiKey[], sharedBudgets: SharedBudget[] = []): Clients {
-  return new Clients({ ...cap, ...nothing, apiKeys: [keyOf('default')], namedKeys, sharedBudgets, needsKey: true });
+function clientsWith(namedKeys: ApiKey[]): Clients {
+  return new Clients({ ...cap, ...nothing, apiKeys: [keyOf('default')], namedKeys, needsKey: true });
 }
 
 describe('The options of a client', () => {
@@ -45,45 +45,8 @@ describe('The options of a client', () => {
   });
 });
 
-describe('The budgets of a client', () => {
-  const tokens = { max: 5, period: 'day' } as const;
-  const limits = { tokens, costUsd: null };
-  const biology = { ...limits, name: 'biology' };
-  const ofBiology = { ...limits, kind: 'group', name: '@biology', holders: ['key ada', 'key bob', 'group biology'] };
-  const ofService = { ...limits, kind: 'service', name: '@*', holders: null };
-  const keys = [
-    keyOf('ada', { group: 'biology', tokens }),
-    keyOf('bob', { group: 'biology' }),
-    keyOf('eve', { group: 'art' }),
-  ];
-
-  it('are those of its key, of the group of its key and of the whole service', () => {
-    const clients = clientsWith(keys, [biology, { ...limits, name: '*' }]);
-    const ofAda = { ...limits, kind: 'key', name: 'ada', holders: ['key ada'] };
-    expect(clients.budgetsOf('key ada/x')).toEqual([ofAda, ofBiology, ofService]);
-    expect(clients.budgetsOf('key bob')).toEqual([ofBiology, ofService]);
-    for (const client of ['key eve', 'key default', 'user ada', 'address ada']) {
-      expect(clients.budgetsOf(client)).toEqual([ofService]);
-    }
-    expect(clients.budgets).toEqual([ofBiology, ofService, ofAda]);
-  });
-
-  it('change with the keys file', () => {
-    const clients = clientsWith(keys);
-    expect(clients.budgetsOf('key bob')).toEqual([]);
-    clients.replaceNamedKeys({ ...noLines, keys, budgets: [biology] });
-    expect(clients.budgetsOf('key bob')).toEqual([ofBiology]);
-    clients.replaceNamedKeys({ ...noLines, budgets: [biology] });
-    expect([clients.budgetsOf('key bob'), clients.budgets]).toEqual([
-      [],
-      [{ ...ofBiology, holders: ['group biology'] }],
-    ]);
-  });
-});
-
-describe('The groups whose budgets limit a person', () => {
-  const tokens = { max: 5, period: 'day' } as const;
-  const budgetsFor = (...names: string[]) => names.map((name) => ({ name, tokens, costUsd: null }));
+describe('The groups whose lines apply to a person', () => {
+  const linesOf = (...names: string[]) => names.map((name) => ({ name, featureOptions: {} }));
   const line = { ...plainOptions, name: 'eve', group: 'art' };
   const made = {
     ...{ ...keyOf('laptop'), client: 'sso ada/laptop~1', owner: 'sso ada' },
@@ -91,7 +54,7 @@ describe('The groups whose budgets limit a person', () => {
   };
   const people = new Clients({
     ...{ ...cap, ...nothing, needsKey: true },
-    sharedBudgets: budgetsFor('biology', 'art', '*'),
+    groupLines: linesOf('biology', 'art', '*'),
     personLines: [line],
     namedKeys: [keyOf('bob', { group: 'art' })],
   });
@@ -108,16 +71,16 @@ describe('The groups whose budgets limit a person', () => {
     ['key laptop', [], []],
     ['user ada', [], []],
   ])('are those that have a line: %s in %j', (client, named, groups) => {
-    expect(people.budgetGroupsOf(client, named)).toEqual(groups);
+    expect(people.countedGroupsOf(client, named)).toEqual(groups);
   });
 
   it('are those of the last request, in a report', () => {
-    const namesOf = (client: string) => people.budgetsOf(client).map(({ name }) => name);
-    expect(namesOf('sso ada')).toEqual(['@*']);
+    const namesOf = (client: string) => people.groupsOf(client).map(({ name }) => name);
+    expect(namesOf('sso ada')).toEqual(['*']);
     people.recordPerson('sso ada', ['art', 'lab', 'biology']);
-    expect(namesOf('sso ada')).toEqual(['@art', '@biology', '@*']);
-    expect(namesOf('sso ada/laptop~1')).toEqual(['@biology', '@*']);
-    expect(people.budgetsOf('sso ada', [])).toMatchObject([{ name: '@*' }]);
+    expect(namesOf('sso ada')).toEqual(['art', 'biology', '*']);
+    expect(namesOf('sso ada/laptop~1')).toEqual(['biology', '*']);
+    expect(people.groupsOf('sso ada', [])).toMatchObject([{ name: '*' }]);
   });
 });
 
@@ -161,17 +124,6 @@ describe('The options of a person', () => {
     expect(clients.workerKeys.personLines).toEqual([
       { name: 'group:lab', scopes: ['ask', 'chat'], isCapped: true, expiresAt: null },
     ]);
-  });
-
-  it('include its budget', () => {
-    const tokens = { max: 5, period: 'day' as const };
-    const clients = new Clients({ ...cap, ...nothing, personLines: [line('*', { tokens })], needsKey: true });
-    const own = { name: 'ada', kind: 'sso', tokens, costUsd: null, holders: ['sso ada'] };
-    expect(clients.budgetsOf('sso ada')).toEqual([own]);
-    expect(clients.budgetsOf('user ada')).toEqual([]);
-    expect(clients.budgets).toEqual([]);
-    clients.recordPerson('sso ada', []);
-    expect(clients.budgets).toEqual([own]);
   });
 });
 

@@ -14,7 +14,7 @@ function createListener(reportsCosts = true) {
     ...uncapped,
     apiKeys: [],
     namedKeys: readKeysFile(lineOf('ada'), keyOptions).keys,
-    sharedBudgets: [],
+    groupLines: [],
     personLines: [],
     needsKey: true,
   });

@@ -1,3 +1,4 @@
+import { LimitedUses } from '../../../../src/features/budgets/limited-uses.js';
 import { readMadeKeys } from '../../../../src/features/keys-api/records.js';
 import { Clients } from '../../../../src/primary/access/clients.js';
 import { FileFaults } from '../../../../src/primary/access/file-faults.js';
@@ -48,10 +49,10 @@ function isValid(rights: { readonly expiresAt: number | null } | null): boolean 
 }
 
 async function createService(reportsCosts = true) {
-  const content = { apiKeys: [], namedKeys: [], personLines: [], sharedBudgets: [] };
+  const content = { apiKeys: [], namedKeys: [], personLines: [], groupLines: [] };
   const clients = new Clients({ ...content, needsKey: true, rateMaxRequests: 0, rateWindowMs: 1000 });
   const ring = new KeyRing();
-  const budgets = new CountedBudgets(clock, (client, groups) => clients.budgetsOf(client, groups));
+  const budgets = new CountedBudgets(clock, (client, groups) => new LimitedUses(clients).of(client, groups));
   const fileFaults = new FileFaults();
   const onChange = async () => ring.replace(JSON.parse(JSON.stringify(clients.workerKeys)));
   const listener = keysListener({

@@ -30,7 +30,7 @@ it('The jobs and idle processes of a key end when it expires, as those of a revo
   const keyOf = (name: string, more: object) => ({ name, digest: digestOf(name), ...plainOptions, ...more });
   const made = { groups: [], client: 'made ci~1', expiresAt };
   const clients = new Clients({
-    ...{ rateMaxRequests: 0, rateWindowMs: 1000, needsKey: true, sharedBudgets: [], apiKeys: [] },
+    ...{ rateMaxRequests: 0, rateWindowMs: 1000, needsKey: true, groupLines: [], apiKeys: [] },
     namedKeys: [keyOf('ada', { expiresAt }), keyOf('bob', {})],
     personLines: [{ name: 'eve', ...plainOptions, expiresAt }],
   });

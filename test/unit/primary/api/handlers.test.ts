@@ -1,6 +1,5 @@
 import { apiHandlers, type Services } from '../../../../src/primary/api/handlers.js';
 import { oneHostGate } from '../../../../src/primary/conversations/turn-gate.js';
-import { FeatureHooks } from '../../../../src/primary/features/feature-hooks.js';
 import { responseLimits, StoredResponses } from '../../../../src/primary/responses/stored-responses.js';
 import { MemoryResponses } from '../../../../src/primary/store/memory/memory-store.js';
 import { invalid, RelayError } from '../../../../src/shared/errors.js';
@@ -11,6 +10,8 @@ import { jobRequest } from '../../../support/jobs/job-records.js';
 import { headOf, turnOf } from '../../../support/stores/response-store-contract.js';
 
 const signal = new AbortController().signal;
+
+const noHooks = { handlers: {}, startJob: () => {}, admitBackground: () => {} };
 
 /** Creates handlers with these services. Records the counts and calls in order. */
 function createHandlers(services: object = {}) {
@@ -24,11 +25,16 @@ function createHandlers(services: object = {}) {
   const clientMetrics = { countRefusal: () => told.push('refused client') };
   const lastHour = { countRefusal: () => told.push('refused lately') };
   const catalog = { resolveRequest: (request: JobRequest) => request };
-  const budgets = { checkBudget: () => {}, usesOf: () => [] };
-  const clients = { budgets: [], budgetsOf: () => [], budgetGroupsOf: () => [], recordPerson: () => {} };
-  const features = new FeatureHooks([]);
-  const figures = { jobMetrics, usage, budgets, clients, features, clientMetrics, lastHour };
-  const base = { phase: () => 'ready', noteActivity: () => {}, turnGate: oneHostGate, catalog };
+  const clients = { checkAccess: () => {}, countedGroupsOf: () => [], recordPerson: () => {} };
+  const features = noHooks;
+  const figures = { jobMetrics, usage, clients, features, clientMetrics, lastHour };
+  const base = {
+    clock: { now: () => 0 },
+    phase: () => 'ready',
+    noteActivity: () => {},
+    turnGate: oneHostGate,
+    catalog,
+  };
   const all = { ...base, ...figures, ...services };
   return { handlers: apiHandlers(all as unknown as Services), told };
 }
@@ -46,7 +52,10 @@ describe('A job that a worker requests', () => {
 
   it('has only those groups of its client that have a budget', async () => {
     const jobs: JobRequest[] = [];
-    const clients = { budgetGroupsOf: (_: string, named: string[]) => named.filter((name) => name === 'biology') };
+    const clients = {
+      checkAccess: () => {},
+      countedGroupsOf: (_: string, named: string[]) => named.filter((name) => name === 'biology'),
+    };
     const { handlers } = createHandlers({ clients, runner: { run: (job: JobRequest) => jobs.push(job) } });
     for (const groups of [['lab', 'biology'], ['lab'], undefined])
       await handlers.run({ ...jobRequest(), ...(groups && { groups }) }, signal);
@@ -89,7 +98,7 @@ describe('A job that a worker requests', () => {
     const check = () => {
       throw spent;
     };
-    const { handlers, told } = createHandlers({ budgets: { checkBudget: check } });
+    const { handlers, told } = createHandlers({ features: { ...noHooks, startJob: check } });
     await expect(handlers.run(jobRequest(), signal)).rejects.toBe(spent);
     const form = { route: '/ask', model: null, isStructured: false } as const;
     await expect(handlers.accept({ job: jobRequest(), form })).rejects.toBe(spent);
@@ -106,10 +115,10 @@ describe('A job that a worker requests', () => {
       };
       const catalog = { resolveRequest: async (request: JobRequest) => take('model', request) };
       const turnGate = { admitting: async (_: JobRequest, admit: () => unknown) => take('gate', admit)() };
-      const budgets = { checkBudget: () => take('budget', null) };
+      const features = { ...noHooks, startJob: () => take('budget', null) };
       const phases = () => take('phase', phase);
       const [runner, background] = [{ run: () => take('run', []) }, { accept: async () => take('run', {}) }];
-      const parts = { catalog, turnGate, budgets, runner, background, phase: phases, drainSecondsLeft: () => 7 };
+      const parts = { catalog, turnGate, features, runner, background, phase: phases, drainSecondsLeft: () => 7 };
       return { taken, ...createHandlers(parts) };
     };
     const [caller, later] = [steps(), steps()];
@@ -212,30 +221,21 @@ describe('The live status', () => {
 });
 
 describe('The usage', () => {
-  const budget = (name: string) => ({ name, holders: name === '@*' ? null : [] });
-
   it.each([
-    [['admin'] as const, null, ['ada', 'bob', '@biology', '@*']],
-    [['ask', 'chat'] as const, 'user bob', []],
-    [['ask', 'chat'] as const, 'key ada/x', ['ada', '@biology']],
-    [null, 'user bob', []],
-  ])(
-    'contains all clients for an admin, else only the one that asks (scopes: %p, %p)',
-    async (scopes, client, keys) => {
-      const { handlers } = createHandlers({
-        usage: { report: (...call: unknown[]) => [call] },
-        clients: {
-          budgets: ['ada', 'bob', '@biology', '@*'].map(budget),
-          budgetsOf: (asking: string) => (asking === 'key ada/x' ? ['ada', '@biology', '@*'] : ['@*']).map(budget),
-        },
-        budgets: { usesOf: (budgets: ReturnType<typeof budget>[]) => budgets.map(({ name }) => name) },
-      });
-      const period = { since: '2026-01-01', until: null, groups: ['client' as const] };
-      const { text } = await handlers.usage({ client: client ?? 'user bob', scopes, ...period });
-      const rows = [[client, period]];
-      expect(JSON.parse(text)).toMatchObject({ caller: { scopes }, budgets: keys, usage: rows });
-    },
-  );
+    [['admin'] as const, null],
+    [['ask', 'chat'] as const, 'user bob'],
+    [['ask', 'chat'] as const, 'key ada/x'],
+    [null, 'user bob'],
+  ])('contains all clients for an admin, else only the one that asks (scopes: %p, %p)', async (scopes, client) => {
+    const { handlers } = createHandlers({
+      usage: { report: (...call: unknown[]) => [call] },
+      features: { ...noHooks, limitUsesOf: (asking: string | null) => [asking] },
+    });
+    const period = { since: '2026-01-01', until: null, groups: ['client' as const] };
+    const { text } = await handlers.usage({ client: client ?? 'user bob', scopes, ...period });
+    const rows = [[client, period]];
+    expect(JSON.parse(text)).toMatchObject({ caller: { scopes }, budgets: [client], usage: rows });
+  });
 });
 
 it('A stored response is stored, read and removed for its client', async () => {

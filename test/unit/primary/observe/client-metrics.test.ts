@@ -1,6 +1,5 @@
 import { Registry } from 'prom-client';
-import { addBudgetGauge, ClientMetrics } from '../../../../src/primary/observe/job-metrics.js';
-import type { BudgetUse } from '../../../../src/shared/api/usage.js';
+import { ClientMetrics } from '../../../../src/primary/observe/job-metrics.js';
 import { Exposition, fallen } from '../../../support/documents/exposition.js';
 import { jobDone, jobFailed, jobRequest } from '../../../support/jobs/job-records.js';
 
@@ -80,32 +79,4 @@ describe('The metrics by client', () => {
     expect(labels.filter((label) => label.startsWith('address'))).toEqual([]);
     expect((await harness.read()).sum('client_jobs_total', { outcome: 'ok' })).toBe(900);
   });
-});
-
-it('The metric of budgets has the used share of each budget of a key, for at most 200 keys, and drops a key without a budget', async () => {
-  const registry = new Registry();
-  const period = { period: 'month', resets_at: '' } as const;
-  const tokens = { max: 4, used: 5, ...period };
-  const use = (client: string) => ({ client, kind: 'key' as const, resets_at: '', tokens, cost_usd: null });
-  let budgets: BudgetUse[] = [{ ...use('alice'), cost_usd: { max: 2, used: 1, ...period } }];
-  addBudgetGauge(registry, () => budgets);
-  const read = async () => new Exposition(await registry.metrics());
-  expect((await read()).value('client_budget_used_ratio{client="alice",budget="tokens"}')).toBe(1.25);
-  expect((await read()).value('client_budget_used_ratio{client="alice",budget="cost"}')).toBe(0.5);
-  budgets = [
-    use('ada'),
-    { ...use('ada'), kind: 'sso', tokens: { ...tokens, used: 1 } },
-    { ...use('@*'), kind: 'service' },
-  ];
-  const both = await read();
-  const series = [
-    'client="ada",budget="tokens"',
-    'client="ada",kind="sso",budget="tokens"',
-    'client="@*",budget="tokens"',
-  ];
-  expect(series.map((labels) => both.value(`client_budget_used_ratio{${labels}}`))).toEqual([1.25, 0.25, 1.25]);
-  budgets = Array.from({ length: 300 }, (_, number) => use(`key-${number}`));
-  const { samples } = await read();
-  expect(samples).toHaveLength(200);
-  expect(samples.filter(({ labels }) => labels.client === 'alice')).toEqual([]);
 });

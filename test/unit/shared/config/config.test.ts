@@ -397,7 +397,7 @@ describe('The configuration', () => {
       workers: Math.min(availableParallelism(), 4),
       apiKeys: [],
       namedKeys: [],
-      sharedBudgets: [],
+      groupLines: [],
       stateFolder: null,
       firstStartFile: null,
       modelSizesFile: null,

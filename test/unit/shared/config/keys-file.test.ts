@@ -7,8 +7,6 @@ const plain = {
   name: 'ada',
   digest,
   scopes: ['ask', 'chat'],
-  tokens: null,
-  costUsd: null,
   rate: null,
   maxConcurrent: null,
   maxQueued: null,
@@ -41,9 +39,7 @@ describe('A line of a keys file', () => {
     expect(optionsOf(all)).toEqual({
       ...plain,
       mayFallBack: false,
-      featureOptions: { search: '20/day' },
-      tokens: { max: 1_000_000, period: 'day' },
-      costUsd: { max: 0.5, period: 'month' },
+      featureOptions: { search: '20/day', tokens: '1000000/day', cost: '0.5/month' },
       scopes: ['ask', 'metrics'],
       rate: { maxRequests: 60, windowMs: 30_000 },
       maxConcurrent: 2,
@@ -54,7 +50,7 @@ describe('A line of a keys file', () => {
       hasSubclients: true,
       expiresAt: Date.UTC(2027, 0, 31),
     });
-    expect(optionsOf('cost=200/week')?.costUsd).toEqual({ max: 200, period: 'week' });
+    expect(optionsOf('cost=0200/week')?.featureOptions).toEqual({ cost: '200/week' });
     expect(optionsOf('queue=0')).toEqual({ ...plain, maxQueued: 0 });
     const old = 'CD'.repeat(32);
     expect(optionsOf(`previous=${old}/2027-01-31`)).toEqual({
@@ -75,7 +71,7 @@ describe('A line of a keys file', () => {
     [`ada:sha256:${digestOf('')}`, 'this is the digest of an empty key'],
     [
       `ada:sha256:${digest}:`,
-      'unknown option; the options are scopes, rate, concurrent, queue, weight, models, accounts, fallback, tokens, cost, group, subclients, expires, previous, webhooks, own_keys, search',
+      'unknown option; the options are scopes, rate, concurrent, queue, weight, models, accounts, fallback, group, subclients, expires, previous, tokens, cost, webhooks, own_keys, search',
     ],
     [`ada:sha256:${digest}:queue=1,`, 'unknown option; the options are'],
     [`ada:sha256:${digest}: queue=1`, 'unknown option " queue"; did you mean queue?'],
@@ -126,7 +122,7 @@ describe('A line of a keys file', () => {
       'the option search must be on, or a number of searches a day, such as 20/day',
     ]),
     [`ada:sha256:${digest}:webhooks=https://example.org`, 'the option webhooks must be an https:// or http:// URL'],
-    ['@biology', 'after the name and a blank there must be tokens=, cost= or both'],
+    ['@biology', 'after the name and a blank there must be one or more of tokens=, cost=, and no other option'],
     ['@biology rate=1/1', 'after the name and a blank there must be'],
     ['@biology tokens=5/day,subclients', 'after the name and a blank there must be'],
     ['@biology cost=200', 'the option cost must be US dollars/day'],
@@ -199,21 +195,21 @@ describe('A keys file', () => {
       `ada:sha256:${digest}:group=biology`,
       '@*  cost=0.5/week\r',
     ];
-    const { keys, budgets, faults } = readKeysFile(lines.join('\n'), keyOptions);
+    const { keys, groupLines, faults } = readKeysFile(lines.join('\n'), keyOptions);
     expect([keys[0]?.group, faults]).toEqual(['biology', []]);
-    expect(budgets).toEqual([
-      { name: '/biology:lab', tokens: { max: 5, period: 'day' }, costUsd: { max: 200, period: 'month' } },
-      { name: '*', tokens: null, costUsd: { max: 0.5, period: 'week' } },
+    expect(groupLines).toEqual([
+      { name: '/biology:lab', featureOptions: { tokens: '5/day', cost: '200/month' } },
+      { name: '*', featureOptions: { cost: '0.5/week' } },
     ]);
     expect(readKeysFile('@a tokens=1/day\n@a cost=1/day', keyOptions).faults).toEqual([
-      'line 2: another line already has this budget',
+      'line 2: another line already begins with @a',
     ]);
   });
 
   it('may be empty', () => {
     expect(readKeysFile('\ufeff\n# nobody\n', keyOptions)).toEqual({
       keys: [],
-      budgets: [],
+      groupLines: [],
       personLines: [],
       faults: [],
     });

@@ -11,7 +11,7 @@ describe('A line of the keys file for people', () => {
       'sso:*\nsso:group:Lab Users:weight=2,scopes=ask\r\nsso:ada@example.org:models=ollama:llama,scopes=admin\n';
     expect(readKeysFile(text, keyOptions)).toEqual({
       keys: [],
-      budgets: [],
+      groupLines: [],
       personLines: [
         { ...plainOptions, name: '*' },
         { ...plainOptions, name: 'group:Lab Users', weight: 2, scopes: ['ask'] },
@@ -66,7 +66,7 @@ describe('A line of the keys file for people', () => {
 
   it('may not have a budget in dollars if a model CLI reports no cost', () => {
     const content = readKeysFile('sso:*:cost=5/day\nsso:ada:tokens=5/day', keyOptions);
-    const { personLines, faults } = refuseCosts(content);
+    const { personLines, faults } = refuseCosts(content, keyOptions);
     expect(faults).toEqual([expect.stringMatching(/^the line sso:\* has the option cost/)]);
     expect(personLines.map((line) => [line.name, isRefused(line)])).toEqual([
       ['*', true],

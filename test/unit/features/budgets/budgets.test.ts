@@ -1,9 +1,9 @@
-import type { LimitedUse } from '../../../../src/primary/access/clients.js';
+import type { LimitedUse } from '../../../../src/features/budgets/limited-uses.js';
+import type { Budget } from '../../../../src/features/budgets/options.js';
 import type { Charge } from '../../../../src/primary/store/contract/usage.js';
 import type { UsageRow } from '../../../../src/shared/api/usage.js';
 import { withResolvers } from '../../../../src/shared/async.js';
 import { holderOf } from '../../../../src/shared/client.js';
-import type { Budget } from '../../../../src/shared/config/api-keys.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { CountedBudgets } from '../../../support/jobs/counted-budgets.js';
 

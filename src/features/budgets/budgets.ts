@@ -1,10 +1,10 @@
-import type { BudgetAmount, BudgetUse } from '../../shared/api/usage.js';
+import type { RecentUsage, Spender, Spent } from '../../primary/access/recent-usage.js';
+import type { LimitAmount, LimitUse } from '../../shared/api/usage.js';
 import { type Clock, timestamp } from '../../shared/clock.js';
-import type { PeriodLimit } from '../../shared/config/api-keys.js';
-import { type BudgetPeriod, periodEnd } from '../../shared/days.js';
+import { type CalendarPeriod, periodEnd } from '../../shared/days.js';
 import { RelayError, retryAfter } from '../../shared/errors.js';
-import type { RecentUsage, Spender, Spent } from '../access/recent-usage.js';
-import type { LimitedUse } from './clients.js';
+import type { LimitedUse } from './limited-uses.js';
+import type { PeriodLimit } from './options.js';
 
 /**
  * Compares what clients have used with their budgets. A budget is checked when a job is admitted, and again when it gets a
@@ -47,7 +47,7 @@ export class Budgets {
   }
 
   /** Returns the use of these budgets. */
-  usesOf(budgets: readonly LimitedUse[]): BudgetUse[] {
+  usesOf(budgets: readonly LimitedUse[]): LimitUse[] {
     return budgets.flatMap((budget) => {
       const { tokens, costUsd } = this.#useOf(budget);
       const resets = [tokens, costUsd].flatMap((use) => use?.resets_at ?? []).sort();
@@ -64,13 +64,13 @@ export class Budgets {
     };
   }
 
-  #amountOf({ max, period }: PeriodLimit, holders: LimitedUse['holders'], unit: keyof Spent): BudgetAmount {
+  #amountOf({ max, period }: PeriodLimit, holders: LimitedUse['holders'], unit: keyof Spent): LimitAmount {
     const resetsAt = timestamp(periodEnd(period, this.#clock.now()));
     return { max, used: this.#usage.spentIn(period, holders)[unit], period, resets_at: resetsAt };
   }
 }
 
-const adjectives = { day: 'daily', week: 'weekly', month: 'monthly' } as const satisfies Record<BudgetPeriod, string>;
+const adjectives = { day: 'daily', week: 'weekly', month: 'monthly' } as const satisfies Record<CalendarPeriod, string>;
 
 /** Time after which a client may try again, because the operator may have repaired the line. */
 const closedMs = 60_000;

@@ -1,0 +1,45 @@
+import type { CreatePrimaryPart, FeatureMetric } from '../../primary/features/feature.js';
+import { clientLabelOf, maxKeyLabels } from '../../primary/observe/job-metrics.js';
+import type { LimitUse } from '../../shared/api/usage.js';
+import type { Figures } from '../../shared/metrics.js';
+import { Budgets } from './budgets.js';
+import { LimitedUses } from './limited-uses.js';
+
+/** Creates the part that refuses jobs when a budget is used up. */
+export const createBudgets: CreatePrimaryPart = ({ host, clients, recentUsage }) => {
+  const limits = new LimitedUses(clients);
+  const budgets = new Budgets(host.clock, recentUsage, (client, groups) => limits.of(client, groups));
+  return {
+    job: { start: (request) => budgets.checkBudget(request) },
+    handlers: {},
+    gauges: [usedRatio(() => budgets.usesOf(limits.all))],
+    limitUsesOf: (client) => {
+      // what all clients have used together concerns only the operator
+      const listed = client === null ? limits.all : limits.of(client).filter(({ holders }) => holders !== null);
+      return budgets.usesOf(listed);
+    },
+  };
+};
+
+/** Returns the gauge of the used shares. `uses` is called at each scrape. The number of labels is limited. */
+export function usedRatio(uses: () => readonly LimitUse[]): FeatureMetric {
+  return {
+    ...{ name: 'client_budget_used_ratio', labels: ['client', 'kind', 'budget'] },
+    help: 'Used share of the budget of an API key, a person (kind sso), a group (@NAME) or the whole service (@*) in its day, week or month (UTC); more than 1 if jobs were running when it was used up.',
+    read: () => sharesBy(uses().slice(0, maxKeyLabels)),
+  };
+}
+
+function sharesBy(budgets: readonly LimitUse[]): Figures {
+  const figures: Record<string, Figures> = {};
+  for (const budget of budgets) {
+    const { client, kind = '' } = clientLabelOf(budget.kind, budget.client);
+    figures[client] = { ...figures[client], [kind]: sharesOf(budget) };
+  }
+  return figures;
+}
+
+function sharesOf({ tokens, cost_usd: cost }: LimitUse): Figures {
+  const tokenRatio = tokens === null ? {} : { tokens: tokens.used / tokens.max };
+  return cost === null ? tokenRatio : { ...tokenRatio, cost: cost.used / cost.max };
+}

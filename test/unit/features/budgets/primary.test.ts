@@ -1,0 +1,64 @@
+import { Registry } from 'prom-client';
+import { createBudgets, usedRatio } from '../../../../src/features/budgets/primary.js';
+import { Clients } from '../../../../src/primary/access/clients.js';
+import { RecentUsage } from '../../../../src/primary/access/recent-usage.js';
+import type { PrimaryCore } from '../../../../src/primary/features/feature.js';
+import { addGauge } from '../../../../src/primary/observe/state-metrics.js';
+import { noBill } from '../../../../src/primary/store/contract/usage.js';
+import type { LimitUse } from '../../../../src/shared/api/usage.js';
+import { type ApiKey, digestOf, plainOptions } from '../../../../src/shared/config/api-keys.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
+import { Exposition } from '../../../support/documents/exposition.js';
+import { budgetOptions } from '../../../support/jobs/counted-budgets.js';
+import { jobRequest } from '../../../support/jobs/job-records.js';
+
+it('The metric of budgets has the used share of each budget of a key, for at most 200 keys, and drops a key without a budget', async () => {
+  const registry = new Registry();
+  const period = { period: 'month', resets_at: '' } as const;
+  const tokens = { max: 4, used: 5, ...period };
+  const use = (client: string) => ({ client, kind: 'key' as const, resets_at: '', tokens, cost_usd: null });
+  let budgets: LimitUse[] = [{ ...use('alice'), cost_usd: { max: 2, used: 1, ...period } }];
+  const { name, help, labels, read: readShares } = usedRatio(() => budgets);
+  addGauge(registry, name, help, readShares, ...labels);
+  const read = async () => new Exposition(await registry.metrics());
+  expect((await read()).value('client_budget_used_ratio{client="alice",budget="tokens"}')).toBe(1.25);
+  expect((await read()).value('client_budget_used_ratio{client="alice",budget="cost"}')).toBe(0.5);
+  budgets = [
+    use('ada'),
+    { ...use('ada'), kind: 'sso', tokens: { ...tokens, used: 1 } },
+    { ...use('@*'), kind: 'service' },
+  ];
+  const both = await read();
+  const series = [
+    'client="ada",budget="tokens"',
+    'client="ada",kind="sso",budget="tokens"',
+    'client="@*",budget="tokens"',
+  ];
+  expect(series.map((labels) => both.value(`client_budget_used_ratio{${labels}}`))).toEqual([1.25, 0.25, 1.25]);
+  budgets = Array.from({ length: 300 }, (_, number) => use(`key-${number}`));
+  const { samples } = await read();
+  expect(samples).toHaveLength(200);
+  expect(samples.filter(({ labels }) => labels.client === 'alice')).toEqual([]);
+});
+
+it('The use of budgets is that of the own key and its group, and for an administrator that of all', () => {
+  const [clock, options] = [new FakeClock(), budgetOptions({ tokens: { max: 5, period: 'day' } })];
+  const keyOf = (name: string, group: string | null): ApiKey => {
+    return { name, digest: digestOf(name), ...plainOptions, ...options, group };
+  };
+  const clients = new Clients({
+    ...{ rateMaxRequests: 0, rateWindowMs: 1000, needsKey: true, apiKeys: [], madeKeys: [], personLines: [] },
+    namedKeys: [keyOf('ada', 'biology'), keyOf('bob', null)],
+    groupLines: ['biology', '*'].map((name) => ({ name, ...options })),
+  });
+  const recentUsage = new RecentUsage(clock);
+  const part = createBudgets({ host: { clock }, clients, recentUsage } as unknown as PrimaryCore);
+  const listed = (client: string | null) => part.limitUsesOf?.(client).map((use) => use.client);
+  expect(listed(null)).toEqual(['@biology', '@*', 'ada', 'bob']);
+  expect(listed('key ada/x')).toEqual(['ada', '@biology']);
+  expect(listed('user eve')).toEqual([]);
+  recentUsage.jobEnded({ client: 'key ada' }, { ...noBill, outputTokens: 5 });
+  const start = (client: string) => part.job?.start?.(jobRequest({ client }));
+  expect(() => start('key ada/x')).toThrow('the daily budget of the API key is used up: 5 of 5 tokens');
+  expect(() => start('key bob')).toThrow('the daily budget of the service is used up');
+});
