@@ -6,6 +6,7 @@ import { budgets } from './features/budgets/feature.js';
 import { codex } from './features/codex/feature.js';
 import { command } from './features/command/feature.js';
 import { demo } from './features/demo/feature.js';
+import { documents } from './features/documents/feature.js';
 import { fallbacks } from './features/fallbacks/feature.js';
 import { file } from './features/file/feature.js';
 import { idempotency } from './features/idempotency/feature.js';
@@ -38,6 +39,7 @@ export const features: readonly (PrimaryFeature & WorkerFeature & CommandFeature
   fallbacks,
   steering,
   search,
+  documents,
   mcp,
   anthropic,
   ollama,

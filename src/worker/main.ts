@@ -36,7 +36,7 @@ import { BodyMemory } from './http/body-memory.js';
 import { HttpMetrics, type Primary } from './http/exchange.js';
 import { HttpServer, Listeners } from './http/server.js';
 import { SpillFolder } from './jobs/answer-text.js';
-import { DocumentInspector, inspectionThread } from './jobs/document-inspector.js';
+import { type JobInspector, noDocuments } from './jobs/documents.js';
 import { FileReferences } from './jobs/file-references.js';
 import type { JobParts } from './jobs/run-job.js';
 
@@ -121,7 +121,9 @@ function connect(context: WorkerContext): JobInputs {
   const { listeners, metrics } = context;
   const leaveWith = (isWhole: boolean) => leave(peer, context, isWhole ? workerExits.clean : workerExits.cut);
   const onFault = faultLogger(context);
-  const documents = new DocumentInspector(inspectionThread(systemClock, onFault).inspect);
+  const documents: JobInspector = {
+    inspectJob: (...job) => (context.features === null ? noDocuments : context.features.documents).inspectJob(...job),
+  };
   const handlers: Handlers<WorkerCalls> = {
     ...lineHandlers(() => {
       const { bodyLimitBytes: limitBytes, features: hooks } = context;

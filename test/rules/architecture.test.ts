@@ -427,7 +427,7 @@ describe('Side effects', () => {
   it('never block the event loop', () => {
     const pattern = /\b(\w+Sync)\(|Atomics\.wait\b/;
     const atStart = isOneOf('src/shared/config/product', 'src/shared/log/logger');
-    const inMemory = isOneOf('src/shared/process/proc', 'src/worker/jobs/pdf'); // of bounded sizes
+    const inMemory = isOneOf('src/shared/process/proc', 'src/features/documents/pdf'); // of bounded sizes
     // These run in threads of their own, which may wait for a disk or a process.
     const inThread = isOneOf(
       'src/features/sqlite/database',
@@ -574,6 +574,8 @@ describe('Every file that decides something', () => {
     'src/command/': 'test/programs/terminal/command.test.ts',
     'src/features/audit/worker': 'test/service/system/made-keys.test.ts',
     'src/features/steering/': 'test/service/system/steering.test.ts',
+    'src/features/documents/feature': 'test/service/faults/documents.test.ts',
+    'src/features/documents/worker': 'test/service/faults/documents.test.ts',
     'src/features/search/': 'test/service/system/web-search.test.ts',
     'src/features/keys-api/': 'test/service/system/made-keys.test.ts',
     'src/features/webhooks/feature': 'test/service/faults/webhooks.test.ts',

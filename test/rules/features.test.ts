@@ -110,6 +110,8 @@ const words: Readonly<Record<string, { readonly pattern: RegExp; readonly named:
     },
     retention: { pattern: /retention/i, named: {} },
     steering: { pattern: /\bsteer(?:ing|ed|s)?\b/i, named: {} },
+    // The core has documents as parts of messages, which it stores, and which claude can read itself.
+    documents: { pattern: /DocumentInspect|document-(?:inspect|thread)|inspectPdf/, named: {} },
     // The core has searches in answers and in their figures, because claude itself can search.
     search: {
       pattern:

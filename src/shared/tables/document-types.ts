@@ -56,3 +56,13 @@ export const readTypes = documentTypes.filter((type): type is ReadType => docume
 export function binaryTypeOf(head: Buffer): DocumentType | null {
   return binaryTypes.find((type) => head.toString('latin1', 0, 64).startsWith(documentTable[type].begin ?? '')) ?? null;
 }
+
+/** Maximum size of a document that is not a text. */
+export const maxBinaryBytes = 32 * 1024 * 1024;
+
+/** Bytes at the start of a PDF in which its header may begin, because some programs write something before it. */
+const pdfHeadBytes = 1024;
+
+export function isPdf(file: Buffer): boolean {
+  return file.subarray(0, pdfHeadBytes).includes(documentTable['application/pdf'].begin);
+}

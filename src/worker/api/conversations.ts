@@ -28,8 +28,7 @@ import { queryOf, readBody } from '../http/body.js';
 import type { BodyMemory } from '../http/body-memory.js';
 import type { AsyncHandler, Handler, Primary } from '../http/exchange.js';
 import { sendJson, untilGone } from '../http/responses.js';
-import type { DocumentInspector } from '../jobs/document-inspector.js';
-import { documentOf } from '../jobs/documents.js';
+import { documentOf, type JobInspector } from '../jobs/documents.js';
 import { messageOf } from '../jobs/message-parts.js';
 import {
   JsonTranscript,
@@ -199,7 +198,7 @@ async function importAll(
 interface ImportRouteParts {
   readonly primary: Primary;
   readonly bodies: BodyMemory;
-  readonly documents: Pick<DocumentInspector, 'inspectJob'>;
+  readonly documents: JobInspector;
 }
 
 type ExportedTurn = Pick<TurnToImport, 'text' | 'images' | 'answer' | 'figures'>;

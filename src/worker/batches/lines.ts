@@ -9,7 +9,7 @@ import type { SentBody } from '../http/answer-recorder.js';
 import type { Primary } from '../http/exchange.js';
 import { formOf, storedBody } from '../jobs/background.js';
 import type { BatchTable, ParsedLine } from '../jobs/batch-lines.js';
-import type { DocumentInspector } from '../jobs/document-inspector.js';
+import type { JobInspector } from '../jobs/documents.js';
 import type { FileReferences } from '../jobs/file-references.js';
 import { inWordsOf, noFallback, requestOf } from '../jobs/job-request.js';
 import { doorBody, linesOf } from './answers.js';
@@ -29,7 +29,7 @@ type LineCalls = 'submitLine' | 'finishLine' | 'endLines';
 export interface LineParts {
   readonly primary: Primary;
   readonly files: Pick<FileReferences, 'fill'>;
-  readonly documents: Pick<DocumentInspector, 'inspectJob'>;
+  readonly documents: JobInspector;
   readonly limitBytes: number;
   readonly batchLines: BatchTable;
   readonly onDefect: (error: unknown) => void;

@@ -11,6 +11,7 @@ import type { AnswerRecorder } from '../http/answer-recorder.js';
 import type { ErrorForm, Handler, Reply, RequestTracer } from '../http/exchange.js';
 import type { JobOfRequest } from '../jobs/admission.js';
 import type { BatchTable } from '../jobs/batch-lines.js';
+import type { JobInspector } from '../jobs/documents.js';
 import type { JobParts } from '../jobs/run-job.js';
 
 /** Parts of a worker that features may use. */
@@ -106,6 +107,8 @@ export interface WorkerPart {
   readonly handlers?: Readonly<Record<string, (request: never) => unknown>>;
   /** Traces the requests of the worker. */
   readonly tracer?: RequestTracer;
+  /** Inspects the documents of requests. Without a feature that has this, each document is refused. */
+  readonly documents?: JobInspector;
   /** Lines of batches of its API. */
   readonly batchLines?: BatchTable;
   /**

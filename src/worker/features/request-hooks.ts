@@ -4,6 +4,7 @@ import type { AnswerRecorder } from '../http/answer-recorder.js';
 import type { Reply, RequestTracer } from '../http/exchange.js';
 import type { JobAdmission, JobOfRequest } from '../jobs/admission.js';
 import type { BatchTable } from '../jobs/batch-lines.js';
+import { type JobInspector, noDocuments } from '../jobs/documents.js';
 import type { JobParts } from '../jobs/run-job.js';
 import type { Door, FeatureRoute, WorkerCore, WorkerModule, WorkerPart } from './feature.js';
 
@@ -49,6 +50,11 @@ export class RequestHooks implements JobAdmission {
   /** Tracer of the first feature that has one; null without one. */
   get tracer(): RequestTracer | null {
     return this.#parts.find(({ tracer }) => tracer !== undefined)?.tracer ?? null;
+  }
+
+  /** Inspector of the first feature that has one; without one, it refuses documents. */
+  get documents(): JobInspector {
+    return this.#parts.find(({ documents }) => documents !== undefined)?.documents ?? noDocuments;
   }
 
   /** Lines of batches of the APIs of features. */

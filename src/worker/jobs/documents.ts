@@ -1,7 +1,49 @@
 import { invalid } from '../../shared/errors.js';
-import { binaryTypes } from '../../shared/tables/document-types.js';
+import { type Attachment, type FileDocument, isDocument, type Message } from '../../shared/job.js';
+import { binaryTypes, type DocumentType } from '../../shared/tables/document-types.js';
 import { wellFormed } from '../../shared/text/well-formed.js';
-import type { SentDocument } from './document-inspector.js';
+
+/** Document of a request before its inspection; digest and pages are still unknown. */
+export interface SentDocument extends Omit<FileDocument, 'at' | 'pages' | 'data'> {
+  /** Whether `data` is the bytes in base64, or the text. */
+  readonly form: 'base64' | 'text';
+  readonly mediaType: DocumentType;
+  readonly data: string;
+  /** Field of the request, for errors. */
+  readonly path: string;
+}
+
+/** Parts of a job in which documents can be. */
+export type JobContent = Pick<Message, 'images' | 'results'> & { readonly history?: readonly Message[] | undefined };
+
+/** Inspects the documents of jobs. */
+export interface JobInspector {
+  /**
+   * Returns a job with inspected documents. Rejects with `validation_error`, which names the field of a faulty document,
+   * and with `concurrency_limited`.
+   */
+  inspectJob<Job extends JobContent>(job: Job, client: string): Promise<Job>;
+}
+
+/** Refuses each document, because no feature inspects it. */
+export const noDocuments: JobInspector = {
+  inspectJob: async (job) => {
+    const [document] = sentDocuments(job);
+    if (document !== undefined) throw invalid(document.path, 'must not be sent: this service takes no documents');
+    return job;
+  },
+};
+
+/** Whether an attachment is a document that is not inspected yet. */
+export function isSent(attachment: Attachment): attachment is Attachment & SentDocument {
+  return isDocument(attachment) && 'form' in attachment;
+}
+
+/** Returns the documents of a job that are not inspected yet. */
+export function sentDocuments({ images = [], results = [], history = [] }: JobContent): SentDocument[] {
+  const shown = [...images, ...results.flatMap((result) => result.images ?? [])].filter(isSent);
+  return [...history.flatMap(sentDocuments), ...shown];
+}
 
 const maxNameLength = 255;
 

@@ -5,12 +5,10 @@ import { holderOf } from '../../shared/client.js';
 import { cancelled, invalid, RelayError } from '../../shared/errors.js';
 import type { FileView } from '../../shared/files.js';
 import { imageTypes } from '../../shared/job.js';
-import { binaryTypeOf } from '../../shared/tables/document-types.js';
+import { binaryTypeOf, isPdf, maxBinaryBytes } from '../../shared/tables/document-types.js';
 import { isObject } from '../../shared/text/json-schema.js';
 import { findUserFile, readWholeFile } from '../files/content.js';
 import type { Primary, Reply } from '../http/exchange.js';
-import { maxBinaryBytes } from './document-inspection.js';
-import { isPdf } from './pdf.js';
 
 /** Object of a request that refers to a file by `file_id`. */
 export type Reference = Record<string, unknown>;

@@ -22,7 +22,7 @@ import { chainedInSlices, chainStartInSlices, continuedChain } from '../../share
 import type { TraceContext } from '../../shared/trace/context.js';
 import type { Primary, Reply } from '../http/exchange.js';
 import type { JobAdmission } from './admission.js';
-import type { DocumentInspector } from './document-inspector.js';
+import type { JobInspector } from './documents.js';
 import { checkedSchema, type WishFields } from './tool-offer.js';
 
 /** JSON Schema with its field in the request. */
@@ -74,7 +74,7 @@ export interface RequestSource {
 /** Dependencies of a job request. */
 export interface RequestParts {
   readonly primary: Primary;
-  readonly documents: Pick<DocumentInspector, 'inspectJob'>;
+  readonly documents: JobInspector;
 }
 
 /** Parts that submit a job, after features have admitted it. */

@@ -6,7 +6,7 @@ import type { Attachment, Image, Message, ToolCall, ToolResult } from '../../sha
 import { blankLine, inTurns, withDistinctIds } from '../../shared/text/turns.js';
 import { wellFormed, wellFormedJson } from '../../shared/text/well-formed.js';
 import { mustBeSent } from '../http/body.js';
-import type { SentDocument } from './document-inspector.js';
+import type { SentDocument } from './documents.js';
 
 /** Part of a message in a form that all compatibility APIs share. */
 export type Part = ShownPart | ({ readonly type: 'call' } & ToolCall) | ResultPart;

@@ -30,7 +30,7 @@ import {
   slicesOf,
 } from './answer-format.js';
 import { AnswerText, type SpillFolder } from './answer-text.js';
-import type { DocumentInspector } from './document-inspector.js';
+import type { JobInspector } from './documents.js';
 import type { FileReferences } from './file-references.js';
 import { inWordsOf, noteDroppedTools, type ParsedRequest, requestOf, setFallback, setIgnored } from './job-request.js';
 
@@ -56,7 +56,7 @@ export interface JobParts {
   readonly bodies: BodyMemory;
   readonly spill: Pick<SpillFolder, 'file'>;
   readonly files: Pick<FileReferences, 'fill'>;
-  readonly documents: Pick<DocumentInspector, 'inspectJob'>;
+  readonly documents: JobInspector;
   readonly clock: Clock;
 }
 

@@ -1,5 +1,5 @@
-import { createInspection } from '../../../src/worker/jobs/document-inspection.js';
-import { DocumentInspector } from '../../../src/worker/jobs/document-inspector.js';
+import { createInspection } from '../../../src/features/documents/document-inspection.js';
+import { DocumentInspector } from '../../../src/features/documents/document-inspector.js';
 
 /** Returns an inspector without a thread. */
 export function documentInspector(): DocumentInspector {

@@ -1,10 +1,10 @@
+import { DocumentInspector } from '../../../../src/features/documents/document-inspector.js';
 import { maxDocuments, maxImages } from '../../../../src/shared/api/ask.js';
 import { importRequest } from '../../../../src/shared/api/import.js';
 import { systemClock } from '../../../../src/shared/clock.js';
 import { storeUnavailable } from '../../../../src/shared/errors.js';
 import { postImport } from '../../../../src/worker/api/conversations.js';
 import { BodyMemory } from '../../../../src/worker/http/body-memory.js';
-import { DocumentInspector } from '../../../../src/worker/jobs/document-inspector.js';
 import { pngBytes } from '../../../support/clients/ask-page.js';
 import { request } from '../../../support/clients/raw-http.js';
 import { answerOf } from '../../../support/doors/express-server.js';

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { FileDocument } from '../../../../src/shared/job.js';
-import type { SentDocument } from '../../../../src/worker/jobs/document-inspector.js';
-import { documentOf, textDocument } from '../../../../src/worker/jobs/documents.js';
+import { documentOf, noDocuments, type SentDocument, textDocument } from '../../../../src/worker/jobs/documents.js';
 import { pdfOf } from '../../../support/basics/pdf.js';
 import { documentInspector } from '../../../support/jobs/inspected-documents.js';
 
@@ -38,6 +37,16 @@ describe('A document', () => {
       expect(document.digest).toBe((await inspected(textDocument('grüße', 'file'))).digest);
     },
   );
+
+  it('is refused without a feature that inspects it, wherever it stands', async () => {
+    const images = [{ at: 0, ...textDocument('Hello', 'files.0.text') }];
+    const refusal = 'files.0.text: must not be sent: this service takes no documents';
+    for (const job of [{ images }, { results: [{ id: 'a', text: '', isError: false, images }] }])
+      await expect(noDocuments.inspectJob(job, 'key ada')).rejects.toThrow(refusal);
+    const history = [{ role: 'user' as const, text: 'Hi', images }];
+    await expect(noDocuments.inspectJob({ history }, 'key ada')).rejects.toThrow(refusal);
+    expect(await noDocuments.inspectJob({ images: [] }, 'key ada')).toEqual({ images: [] });
+  });
 
   it.each<[string, Parameters<typeof faultOf>]>([
     ['must be application/pdf, or a type of text such as text/plain', ['application/zip', pdf]],

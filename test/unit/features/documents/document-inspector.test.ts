@@ -1,7 +1,7 @@
+import { createInspection, type DocumentTask } from '../../../../src/features/documents/document-inspection.js';
+import { DocumentInspector, inspectionThread } from '../../../../src/features/documents/document-inspector.js';
 import { systemClock } from '../../../../src/shared/clock.js';
 import { type Attachment, type FileDocument, isDocument } from '../../../../src/shared/job.js';
-import { createInspection, type DocumentTask } from '../../../../src/worker/jobs/document-inspection.js';
-import { DocumentInspector, inspectionThread } from '../../../../src/worker/jobs/document-inspector.js';
 import { documentOf, textDocument } from '../../../../src/worker/jobs/documents.js';
 import { pdfOf } from '../../../support/basics/pdf.js';
 

@@ -3,8 +3,15 @@ import { maxDocuments } from '../../shared/api/ask.js';
 import { holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import { invalid, RelayError, retryAfter } from '../../shared/errors.js';
-import { type Attachment, type FileDocument, isDocument, type Message } from '../../shared/job.js';
+import type { Attachment } from '../../shared/job.js';
 import { LimitedThread, TooManyTasks } from '../../shared/threads/limited-thread.js';
+import {
+  isSent,
+  type JobContent,
+  type JobInspector,
+  type SentDocument,
+  sentDocuments,
+} from '../../worker/jobs/documents.js';
 import { createInspection, type DocumentFinding, type DocumentTask } from './document-inspection.js';
 
 /** Time limit of an inspection. The largest PDF takes a third of a second. */
@@ -20,21 +27,11 @@ const shortText = 32 * 1024;
 const maxWaitingLength = 256 * 1024 ** 2;
 const maxClientLength = maxWaitingLength / 2;
 
-/** Document of a request before its inspection; digest and pages are still unknown. */
-export interface SentDocument extends Omit<FileDocument, 'at' | 'pages' | 'data'>, DocumentTask {
-  readonly mediaType: DocumentTask['mediaType'];
-  /** Field of the request, for errors. */
-  readonly path: string;
-}
-
-/** Parts of a job in which documents can be. */
-type JobContent = Pick<Message, 'images' | 'results'> & { readonly history?: readonly Message[] | undefined };
-
 /** Inspects one document. `line`: lines take turns. */
 type Inspect = (task: DocumentTask, line: string) => Promise<DocumentFinding>;
 
 /** Inspects the documents of requests outside of the event loop of the worker. Key holders, users and addresses take turns. */
-export class DocumentInspector {
+export class DocumentInspector implements JobInspector {
   readonly #inspect: Inspect;
   readonly #inspectShortText = createInspection();
   /** Lengths of the waiting documents by client. */
@@ -45,10 +42,7 @@ export class DocumentInspector {
     this.#inspect = inspect;
   }
 
-  /**
-   * Returns a job with inspected documents. Equal documents of a job are inspected once. Rejects with
-   * `validation_error`, which names the field of a faulty document, and with `concurrency_limited`.
-   */
+  /** Equal documents of a job are inspected once. */
   async inspectJob<Job extends JobContent>(job: Job, client: string): Promise<Job> {
     const documents = sentDocuments(job);
     if (documents.length === 0) return job;
@@ -120,15 +114,6 @@ function tooMany(): RelayError {
 
 function isSameTask(one: DocumentTask, other: DocumentTask): boolean {
   return one.form === other.form && one.mediaType === other.mediaType && one.data === other.data;
-}
-
-function isSent(attachment: Attachment): attachment is Attachment & SentDocument {
-  return isDocument(attachment) && 'form' in attachment;
-}
-
-function sentDocuments({ images = [], results = [], history = [] }: JobContent): SentDocument[] {
-  const shown = [...images, ...results.flatMap((result) => result.images ?? [])].filter(isSent);
-  return [...history.flatMap(sentDocuments), ...shown];
 }
 
 type FindingOf = (document: SentDocument) => Exclude<DocumentFinding, { readonly fault: string }>;

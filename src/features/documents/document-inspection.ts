@@ -2,12 +2,10 @@ import { isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
 import { isBase64 } from '../../shared/api/ask.js';
 import { setNewest } from '../../shared/bounded-map.js';
-import { binaryTypeOf, type DocumentType } from '../../shared/tables/document-types.js';
+import { binaryTypeOf, type DocumentType, maxBinaryBytes } from '../../shared/tables/document-types.js';
 import { wellFormed } from '../../shared/text/well-formed.js';
 import { inspectPdf } from './pdf.js';
 
-/** Maximum size of a document that is not a text. */
-export const maxBinaryBytes = 32 * 1024 * 1024;
 /** Number of PDFs whose findings are remembered. */
 const maxRemembered = 1000;
 

@@ -1,17 +1,11 @@
 import { inflateSync } from 'node:zlib';
+import { isPdf } from '../../shared/tables/document-types.js';
 
 /** Largest number of pages of a PDF. */
 const maxPages = 100;
 
 /** Reads the number of pages of a PDF, or what makes it unusable. */
 export type PdfFinding = { readonly pages: number } | { readonly fault: string };
-
-/** Bytes at the start of a file in which its header may begin, because some programs write something before it. */
-const headBytes = 1024;
-
-export function isPdf(file: Buffer): boolean {
-  return file.subarray(0, headBytes).includes('%PDF-');
-}
 
 /**
  * Inspects a PDF without rendering it. The number of pages is the largest `/Count` of a page tree, because the root of

@@ -1,5 +1,5 @@
 import { deflateSync } from 'node:zlib';
-import { inspectPdf } from '../../../../src/worker/jobs/pdf.js';
+import { inspectPdf } from '../../../../src/features/documents/pdf.js';
 import { pdfOf } from '../../../support/basics/pdf.js';
 import { processorMs } from '../../../support/processes/processor-time.js';
 
