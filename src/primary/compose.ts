@@ -18,12 +18,12 @@ import { RecentUsage } from './access/recent-usage.js';
 import { batchLimits, batchParts } from './batches/batch-parts.js';
 import { Batches } from './batches/batches.js';
 import { type AccountsSource, CliAccounts, ownerWarnings, watchAccountsFile } from './cli/accounts.js';
-import { KnownModels, ModelCatalog } from './cli/model-catalog.js';
+import { type CatalogParts, KnownModels, ModelCatalog } from './cli/model-catalog.js';
 import {
   type CliContext,
   closeClis,
   createModelClis,
-  createTextReaders,
+  createReaderLauncher,
   forgetConversation,
   type ModelCli,
 } from './cli/model-cli.js';
@@ -148,8 +148,8 @@ export function compose(input: StartInput) {
   const conversations = createConversations(input, signals);
   const observation = createObservation(input, access, room, conversations, signals);
   const counters = createCounters(input);
-  const models = createModels(input, access, { ...observation, ...counters }, signals);
   const features = new FeatureHooks();
+  const models = createModels(input, access, { ...observation, ...counters, features }, signals);
   const earlier = { ...input, ...access, room, ...conversations, ...observation, ...counters, ...models, features };
   const jobs = createJobs(earlier, signals);
   const workers = createWorkers(earlier, signals);
@@ -303,7 +303,7 @@ function createCounters({ config, host: { clock, log } }: StartInput) {
 function createModels(
   { config, host, names, accountsSource }: StartInput,
   { clients, fileFaults, redactor }: Access,
-  { metrics, banner, sizes }: Observation & Counters,
+  { metrics, banner, sizes, features }: Observation & Counters & { readonly features: FeatureHooks },
   signals: PartSignals,
 ) {
   const { clock, log } = host;
@@ -334,19 +334,20 @@ function createModels(
   redactor.replaceTokens(accounts.secrets);
   for (const cli of accounts.unused) metrics.readiness.remove(cli);
   const router = new ModelRouter(names, serviceClis, (client) => clients.optionsOf(client), accounts);
-  const textReaders = createTextReaders(host, serials);
-  const catalogParts = { config, clock, sizes, textReaders, firstOf: (cli: ModelCli) => accounts.firstOf(cli) };
+  const readerLauncher = createReaderLauncher(host, serials);
+  const capabilitiesOf: CatalogParts['capabilitiesOf'] = (extras) => features.modelCapabilities(extras);
+  const catalogParts = { config, clock, sizes, capabilitiesOf, firstOf: (cli: ModelCli) => accounts.firstOf(cli) };
   const catalog = new ModelCatalog(serviceClis, router, catalogParts);
   const knownModels = new KnownModels({ router, catalog, clock });
   const onChange = (removed: readonly ModelCli[]) => signals.send('accounts-changed', removed);
   const accountsFile = accountsSource && watchAccountsFile(accounts, accountsSource, onChange, fileFaults, host);
-  return { clis: accounts.clis, accounts, accountsFile, seenClients, router, catalog, knownModels, textReaders };
+  return { clis: accounts.clis, accounts, accountsFile, seenClients, router, catalog, knownModels, readerLauncher };
 }
 
 function createJobs(parts: EarlierParts, signals: PartSignals) {
   const { config, host, store, hosts } = parts;
   const { room, conversations, responses, turnGate, clis, router, knownModels, redactor } = parts;
-  const { metrics, lastHour, sizes, tokenFactors, usageCounter, tokens, schemas, textReaders } = parts;
+  const { metrics, lastHour, sizes, tokenFactors, usageCounter, tokens, schemas } = parts;
   const { clock, log } = host;
   const listeners = { clients: metrics.clients, usage: usageCounter, lastHour, features: parts.features, log };
   const runner = new JobRunner(
@@ -359,7 +360,6 @@ function createJobs(parts: EarlierParts, signals: PartSignals) {
       journal: store.conversations,
       responses,
       schemas,
-      textReaders,
       knownModels,
       observer: observeJobs({ ...listeners, jobs: metrics.jobs, sizes, tokenFactors }),
       redactor,

@@ -66,8 +66,7 @@ export class Service {
   }
 
   start(workerProgram: string): void {
-    const { host, hosts, agent, accounts, workers, supervisor, room, keysFile, accountsFile, textReaders } =
-      this.#parts;
+    const { host, hosts, agent, accounts, workers, supervisor, room, keysFile, accountsFile } = this.#parts;
     logStart(this.#parts);
     const { clients, features } = this.#parts;
     for (const warning of [...ownerWarnings(accounts.named, clients.keyClients), ...features.findKeyWarnings()])
@@ -77,7 +76,6 @@ export class Service {
     agent?.serve({ ...this.#parts, slots: room });
     hosts?.start();
     accounts.start();
-    for (const reader of Object.values(textReaders)) void reader.findReader();
     keysFile?.start();
     accountsFile?.start();
     host.heap.touch();

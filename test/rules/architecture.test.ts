@@ -575,6 +575,8 @@ describe('Every file that decides something', () => {
     'src/features/audit/worker': 'test/service/system/made-keys.test.ts',
     'src/features/steering/': 'test/service/system/steering.test.ts',
     'src/features/documents/feature': 'test/service/faults/documents.test.ts',
+    'src/features/documents/primary': 'test/service/faults/documents.test.ts',
+    'src/features/documents/document-hooks': 'test/unit/features/documents/document-texts.test.ts',
     'src/features/documents/worker': 'test/service/faults/documents.test.ts',
     'src/features/search/': 'test/service/system/web-search.test.ts',
     'src/features/keys-api/': 'test/service/system/made-keys.test.ts',

@@ -111,7 +111,13 @@ const words: Readonly<Record<string, { readonly pattern: RegExp; readonly named:
     retention: { pattern: /retention/i, named: {} },
     steering: { pattern: /\bsteer(?:ing|ed|s)?\b/i, named: {} },
     // The core has documents as parts of messages, which it stores, and which claude can read itself.
-    documents: { pattern: /DocumentInspect|document-(?:inspect|thread)|inspectPdf/, named: {} },
+    documents: {
+      pattern: /DocumentInspect|document-(?:inspect|thread|texts)|inspectPdf|\btextReader|\bTextReader|pdftotext/,
+      named: {
+        'src/shared/tables/document-types.ts': 'the table of the types',
+        ...namesIn('the published description of the API', ['src/shared/api/ask.ts', 'src/shared/api/models.ts']),
+      },
+    },
     // The core has searches in answers and in their figures, because claude itself can search.
     search: {
       pattern:

@@ -6,5 +6,6 @@ import type { WorkerFeature } from '../../worker/features/feature.js';
 export const documents = {
   ...emptyFeature,
   name: 'documents',
+  loadPrimary: async () => (await import('./primary.js')).createDocuments,
   loadWorker: () => import('./worker.js'),
 } satisfies PrimaryFeature & WorkerFeature;

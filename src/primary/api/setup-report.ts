@@ -37,7 +37,7 @@ export async function reportSetup(
   const firsts = serviceClis.map((cli) => accounts.firstOf(cli));
   await Promise.all(firsts.map(({ health }) => health.checks.runCheck('forced')));
   const firstOf = (cli: ModelCli) => accounts.firstOf(cli);
-  const unshown = { sizes: { sizesOf: () => null }, textReaders: { 'application/pdf': { isMissing: false } } };
+  const unshown = { sizes: { sizesOf: () => null }, capabilitiesOf: () => ({}) };
   const parts = { config, clock: host.clock, ...unshown, firstOf };
   const models = await new ModelCatalog(serviceClis, router, parts).list();
   const route = router.route({ model: null, client: '' });

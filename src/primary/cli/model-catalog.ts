@@ -38,7 +38,7 @@ export interface CatalogParts {
   readonly config: CapabilitySwitches & { readonly modelAliases: readonly ModelAlias[] };
   readonly clock: Clock;
   readonly sizes: Pick<LearnedSizes, 'sizesOf'>;
-  readonly textReaders: ServiceFeatures['textReaders'];
+  readonly capabilitiesOf: ServiceFeatures['capabilitiesOf'];
   /** Returns the account whose login lists the models of a CLI. */
   readonly firstOf: (cli: ModelCli) => ModelCli;
 }
@@ -54,12 +54,12 @@ export class ModelCatalog {
   readonly #sizes: Pick<LearnedSizes, 'sizesOf'>;
 
   constructor(clis: AtLeastOne<ModelCli>, router: ModelRouter, parts: CatalogParts) {
-    const { config, clock, firstOf, sizes, textReaders } = parts;
+    const { config, clock, firstOf, sizes, capabilitiesOf: addedBy } = parts;
     this.#router = router;
     this.#firstOf = firstOf;
     this.#sizes = sizes;
     this.#aliases = config.modelAliases;
-    this.#features = { switches: config, textReaders };
+    this.#features = { switches: config, capabilitiesOf: addedBy };
     this.#clock = clock;
     const listed = (cli: ModelCli): ModelsOfCli => {
       const list = modelLister(() => listModels(firstOf(cli)), clock);

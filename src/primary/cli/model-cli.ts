@@ -6,7 +6,6 @@ import type { ReadinessEntry, ReadinessTrigger, Verdict } from '../../shared/hea
 import { isolated } from '../../shared/isolated.js';
 import { describeError, type Logger } from '../../shared/log/logger.js';
 import type { Instance } from '../../shared/process/proc.js';
-import { type ReadType, readTypes } from '../../shared/tables/document-types.js';
 import type { CircuitStatus } from '../health/circuit.js';
 import { CliHealth } from '../health/cli-health.js';
 import type { SeenClients } from '../health/evidence.js';
@@ -24,7 +23,6 @@ import type { LoginFence } from './process/login-fence.js';
 import { CliProgram, type ConsultProgram, type KnownProgram } from './process/program.js';
 import type { Redactor } from './process/redactor.js';
 import type { Tenant } from './process/renewal.js';
-import { TextReader } from './process/text-reader.js';
 import type { ModelNames } from './route.js';
 import type { Termination } from './terminate/termination.js';
 
@@ -327,15 +325,13 @@ function poolSettings(config: Config): PoolSettings {
   return { maxSessions: config.liveSessions, idleMs: config.sessionIdleMs, mayRenew, limits };
 }
 
-/** Creates the readers of documents, whose programs get none of the variables of model CLIs, and cannot open their logins. */
-export function createTextReaders(host: CliHost, serials: Serials): Readonly<Record<ReadType, TextReader>> {
+/** Creates the launcher of programs that read files, which get none of the variables of model CLIs, and cannot open their logins. */
+export function createReaderLauncher(host: CliHost, serials: Serials): Launcher {
   const { instance, runtimeDirectory, workDirectory, termination, fence, searchPath, clock, log } = host;
   const containments = fence?.aroundReader(termination.containments) ?? termination.containments;
   const settings = { instance, serials, runtimeDirectory, workDirectory, env: { PATH: searchPath }, home: null };
   const context = { killTree: termination.killTree, clock, log, observer: noObserver };
-  const launcher = new Launcher(settings, containments, context);
-  const readers = readTypes.map((type) => [type, new TextReader(type, launcher, searchPath, clock)]);
-  return Object.fromEntries(readers) as Record<ReadType, TextReader>;
+  return new Launcher(settings, containments, context);
 }
 
 function createLauncher(

@@ -13,10 +13,8 @@ import {
   optionalWishes,
   type ToolOffer,
 } from '../../shared/job.js';
-import { documentTable, type ReadType, readTypes } from '../../shared/tables/document-types.js';
-import { attachmentsIn, hasCitations } from '../../shared/text/turns.js';
+import { hasCitations } from '../../shared/text/turns.js';
 import type { Adapter, Capabilities, ModelEntry } from './contract/adapter.js';
-import type { TextReaders } from './process/text-reader.js';
 
 export type AtLeastOne<T> = readonly [T, ...T[]];
 
@@ -134,16 +132,6 @@ export function unsupported(
   return request.isEffortNeeded && request.effort !== null && extras.effort === undefined ? 'effort' : null;
 }
 
-/** Returns the types of documents in this request whose text a program must read: see `withDocumentTexts`. */
-export function typesToRead(extras: Capabilities, request: JobRequest): readonly ReadType[] {
-  const messages = [request, ...request.history];
-  const inResults = attachmentsIn(messages.map(({ results }) => ({ results })));
-  const isRead = (type: ReadType) => extras.document === undefined || !documentTable[type].isNative;
-  return readTypes.filter((type) =>
-    (isRead(type) ? attachmentsIn(messages) : inResults).some(({ mediaType }) => mediaType === type),
-  );
-}
-
 /**
  * Returns the effort that the program gets: the requested one if the model has it, else the next lower one, else its
  * lowest. Returns null if the program or the model has none.
@@ -195,17 +183,19 @@ export type CapabilitySwitches = Pick<Config, 'tools' | 'sampling'>;
 /** Properties of the service that its models depend on. */
 export interface ServiceFeatures {
   readonly switches: CapabilitySwitches;
-  readonly textReaders: Pick<TextReaders<'isMissing'>, 'application/pdf'>;
+  /** Returns what features add to the capabilities of a program. */
+  readonly capabilitiesOf: (extras: Capabilities) => Partial<ModelCapabilities>;
 }
 
 /** Returns the features of the program, except features that its list denies for this model. */
 export function capabilitiesOf(
   { capabilities }: Pick<ModelEntry, 'capabilities'>,
   extras: Capabilities,
-  { switches, textReaders }: ServiceFeatures,
+  features: ServiceFeatures,
   model: string | null = null,
 ): ModelCapabilities {
   const { images = true, effort = true } = capabilities ?? {};
+  const { switches } = features;
   const isNative = extras.tools !== undefined;
   const { thinking: types = null, efforts: levels } = extras.rulesOf?.(model) ?? {};
   const tools = { tools: isNative ? 'native' : 'emulated', parallel_tools: extras.tools === 'parallel' } as const;
@@ -214,7 +204,8 @@ export function capabilitiesOf(
     schema: extras.schema !== undefined,
     sampling: switches.sampling === 'on' && extras.wishes?.includes('temperature') === true,
     images: images && extras.image !== undefined,
-    pdf: extras.document !== undefined || !textReaders['application/pdf'].isMissing,
+    pdf: false,
+    ...features.capabilitiesOf(extras),
     effort: effort && extras.effort !== undefined,
     citations: extras.wishes?.includes('citations') === true,
     ...(types !== null && { thinking_types: [...types] }),

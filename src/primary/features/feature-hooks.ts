@@ -1,10 +1,12 @@
 import type { OperatorAct } from '../../shared/acts.js';
+import type { ModelCapabilities } from '../../shared/api/models.js';
 import type { LimitUse } from '../../shared/api/usage.js';
 import type { JobForm } from '../../shared/background.js';
 import { invalid } from '../../shared/errors.js';
 import type { JobRequest, PassReason } from '../../shared/job.js';
+import type { Capabilities, Turn } from '../cli/contract/adapter.js';
 import type { Route } from '../cli/route.js';
-import type { JobFeatures } from '../jobs/job-features.js';
+import type { JobFeatures, PreparedJob } from '../jobs/job-features.js';
 import type { JobTrace } from '../jobs/job-trace.js';
 import type { RouteChoice, RoutedJob, RouteRules } from '../jobs/route-choice.js';
 import type { WebSearcher } from '../jobs/web-searcher.js';
@@ -72,6 +74,25 @@ export class FeatureHooks implements JobFeatures {
 
   chooseRoute(request: JobRequest, first: Route, rules: RouteRules): RouteChoice | null {
     return this.#firstOf(({ job }) => job?.route?.(request, first, rules));
+  }
+
+  checkRoute(request: JobRequest, route: Route): void {
+    for (const { job } of this.#parts) job?.checkRoute?.(request, route);
+  }
+
+  async prepareTurn(turn: Turn, job: PreparedJob, extras: Capabilities): Promise<Turn> {
+    let prepared = turn;
+    for (const { job: hooks } of this.#parts) {
+      if (hooks?.prepare !== undefined) prepared = await hooks.prepare(prepared, job, extras);
+    }
+    return prepared;
+  }
+
+  modelCapabilities(extras: Capabilities): Partial<ModelCapabilities> {
+    return Object.assign(
+      {},
+      ...this.#parts.map((part) => part.modelCapabilities?.(extras)),
+    ) as Partial<ModelCapabilities>;
   }
 
   nextRoute(job: RoutedJob, error: unknown, hasRoom: (route: Route) => boolean): RouteChoice | null {

@@ -1,4 +1,5 @@
 import type { OperatorAct } from '../../shared/acts.js';
+import type { ModelCapabilities } from '../../shared/api/models.js';
 import type { LimitUse } from '../../shared/api/usage.js';
 import type { JobForm } from '../../shared/background.js';
 import type { Config } from '../../shared/config/config.js';
@@ -12,13 +13,16 @@ import type { Figures } from '../../shared/metrics.js';
 import type { Clients } from '../access/clients.js';
 import type { FileFaults } from '../access/file-faults.js';
 import type { RecentUsage } from '../access/recent-usage.js';
+import type { Capabilities, Turn } from '../cli/contract/adapter.js';
 import type { AdapterFamily } from '../cli/contract/adapter-family.js';
 import type { ModelCli } from '../cli/model-cli.js';
 import type { ModelsCheck } from '../cli/models.js';
+import type { Launcher } from '../cli/process/launcher.js';
 import type { ModelRouter, Route } from '../cli/route.js';
 import type { StoreProvider } from '../hosts/hosts.js';
 import type { BackgroundJobs } from '../jobs/background-jobs.js';
 import type { ClientJobs } from '../jobs/client-jobs.js';
+import type { PreparedJob } from '../jobs/job-features.js';
 import type { JobRunner } from '../jobs/job-runner.js';
 import type { JobTrace } from '../jobs/job-trace.js';
 import type { RouteChoice, RoutedJob, RouteRules } from '../jobs/route-choice.js';
@@ -36,13 +40,15 @@ type KeyMembers = 'operatorKeys' | 'keyNames' | 'personOptions' | 'countedGroups
 
 /** Parts of the primary that features may use. All of them exist before the first job. */
 export interface PrimaryCore {
-  readonly host: Pick<Host, 'clock' | 'random' | 'product' | 'heap'> & { readonly log: Logger<string> };
+  readonly host: Pick<Host, 'clock' | 'random' | 'product' | 'heap' | 'searchPath'> & { readonly log: Logger<string> };
   readonly store: Pick<Store, 'answers' | 'tables' | 'jobs' | 'files' | 'openText'>;
   readonly clients: Pick<Clients, 'hasAccess' | 'optionsOf' | GroupMembers | KeyMembers>;
   readonly fileFaults: FileFaults;
   readonly recentUsage: Pick<RecentUsage, 'searchesOf' | 'spentIn'>;
   readonly clis: readonly Pick<ModelCli, 'name' | 'accountName' | 'health'>[];
   readonly router: ModelRouter;
+  /** Starts programs that read files of clients. */
+  readonly readerLauncher: Pick<Launcher, 'launch'>;
   readonly config: Config;
   readonly background: Pick<BackgroundJobs, 'get'>;
   readonly clientJobs: Pick<ClientJobs, 'cancel' | 'idOf' | 'jobHere' | 'openJob' | 'openTurnOf'>;
@@ -81,12 +87,16 @@ interface JobHooks {
   check?(request: JobRequest): void;
   /** Returns the route of a job; null if the first one is right. Called at the admission, and again while the job waits. */
   route?(request: JobRequest, first: Route, rules: RouteRules): RouteChoice | null;
+  /** Throws `validation_error` if the program of this route cannot serve the request. Has no other effect. */
+  checkRoute?(request: JobRequest, route: Route): void;
   /** Throws if the service must refuse this background job. `id`: id that a feature has chosen for it. */
   admit?(request: JobRequest, form: JobForm, id?: string): void;
   /** Throws if the service must refuse this job. Called when the job is admitted, and again when it gets its slot. */
   start?(request: JobRequest): void;
   /** Creates the observer of the steps of a job; returns null for a job that the feature does not trace. Never throws. */
   trace?(request: JobRequest, route: Route): JobTrace | null;
+  /** Returns the turn of a job as a program with these capabilities gets it. Rejects with the error of the job. */
+  prepare?(turn: Turn, job: PreparedJob, extras: Capabilities): Promise<Turn>;
   /**
    * Returns another route after the route of a job has failed with this error; null if there is none. Called before the
    * move and again when the process has exited. `hasRoom`: whether a route is below its limits of running jobs.
@@ -112,6 +122,8 @@ export interface PrimaryPart {
   readonly job?: JobHooks;
   /** Limits web searches. Without a feature that has this, each job that may search is refused. */
   readonly searcher?: WebSearcher;
+  /** Returns what the feature adds to the capabilities of the models of a program. */
+  modelCapabilities?(extras: Capabilities): Partial<ModelCapabilities>;
   /** Called before each act. Rejects if the act must be refused. */
   beforeAct?(act: OperatorAct): Promise<void>;
   /** Handlers of the calls of the feature. */

@@ -2,13 +2,11 @@ import type { Clock } from '../../shared/clock.js';
 import type { SwitchPosition } from '../../shared/config/variables.js';
 import { invalid, storeUnavailable } from '../../shared/errors.js';
 import type { JobRequest, WaitReason } from '../../shared/job.js';
-import type { ReadType } from '../../shared/tables/document-types.js';
 import { chainId } from '../../shared/text/chain.js';
 import { requestBytes } from '../../shared/text/turns.js';
 import type { LaunchOptions } from '../cli/contract/adapter.js';
-import { dropsTools, fittingEffort, typesToRead, unsupported } from '../cli/models.js';
+import { dropsTools, fittingEffort, unsupported } from '../cli/models.js';
 import type { ConversationState } from '../cli/process/cli-process.js';
-import { readerMissing, type TextReaders } from '../cli/process/text-reader.js';
 import type { ModelRouter, Route } from '../cli/route.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
 import type { ConversationTurn } from '../conversations/conversation-turn.js';
@@ -28,8 +26,6 @@ export interface AdmissionResources {
   readonly isStoreUp: () => boolean;
   readonly router: Pick<ModelRouter, 'route' | 'check'>;
   readonly features: JobFeatures;
-  /** Reads PDFs for model CLIs that take none. */
-  readonly textReaders: TextReaders<'readText' | 'isMissing'>;
   readonly clock: Clock;
 }
 
@@ -71,8 +67,7 @@ export class Admission {
       isPatient,
       hasAnswered: ({ publicModel }) =>
         chain !== null && this.#recent.knows(chainId(chain.before, client, publicModel)),
-      isSupported: (route) =>
-        this.#unreadType(request, route) === undefined && isSupported(request, route, features.searcher),
+      isSupported: (route) => isSupported(request, route, features),
     });
     return choice ?? { route: first, passed: [], left: [] };
   }
@@ -171,12 +166,6 @@ export class Admission {
     return background.hooks.isHeld() ? 'slot' : null;
   }
 
-  /** Returns a type of documents of the request that the model CLI does not take, and whose text no program reads. */
-  #unreadType(request: JobRequest, { cli: { program } }: Route): ReadType | undefined {
-    const types = program.extras === null ? [] : typesToRead(program.extras, request);
-    return types.find((type) => this.#resources.textReaders[type].isMissing);
-  }
-
   /** Throws `store_unavailable` for a chat if the answer could not be stored, so that no model runs in this case. */
   #checkStore({ operation }: JobRequest): void {
     if (operation === 'chat' && !this.#resources.isStoreUp()) throw storeUnavailable();
@@ -192,8 +181,7 @@ export class Admission {
     if (request.offer !== undefined && this.#tools === 'off')
       throw invalid('tools', 'are switched off here (MODEL_API_TOOLS=off)');
     const launch = launchOf(request, route, this.#resources.features.searcher);
-    const unread = this.#unreadType(request, route);
-    if (unread !== undefined) throw invalid('files', readerMissing(unread));
+    this.#resources.features.checkRoute(request, route);
     const bytes = requestBytes(request);
     const isChat = operation === 'chat';
     const { conversations } = this.#resources;
@@ -224,9 +212,10 @@ export function orGivenBack<T>(held: readonly (Disposable | null)[], action: () 
 }
 
 /** Whether the program of a route supports the request, as far as it is known. */
-function isSupported(request: JobRequest, route: Route, searcher: WebSearcher | null): boolean {
+function isSupported(request: JobRequest, route: Route, features: JobFeatures): boolean {
   try {
-    effortOf(request, route, searcher);
+    effortOf(request, route, features.searcher);
+    features.checkRoute(request, route);
     return true;
   } catch {
     return false;
@@ -245,7 +234,11 @@ function effortOf(
   const { extras } = cli.program;
   if (extras === null) return fittingEffort(request.effort, { effort: (effort) => effort }, null);
   const what = unsupported(extras, request, searcher?.canSearch(extras) === true);
-  if (what === 'search') throw invalid(request.search?.path ?? what, searcher?.refusal ?? 'is not possible here');
+  if (what === 'search')
+    throw invalid(
+      request.search?.path ?? what,
+      searcher?.refusal ?? 'cannot be used: this service does not search the web',
+    );
   if (what !== null) throw invalid(what, 'the model CLI of this service takes none');
   const programTool = request.offer?.tools.find(({ name }) => extras.ownTools?.has(name));
   if (programTool !== undefined)

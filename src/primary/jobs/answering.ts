@@ -5,22 +5,20 @@ import { messageTexts } from '../../shared/text/turns.js';
 import type { Capabilities, OptionalWish, Turn } from '../cli/contract/adapter.js';
 import { isDemand } from '../cli/contract/model-rules.js';
 import { dropsTools, isEmulated, unsupported } from '../cli/models.js';
-import type { TextReaders } from '../cli/process/text-reader.js';
 import type { CountTokens, TurnRecord } from '../conversations/conversation-turn.js';
 import type { SchemaChecker } from '../threads/schema-checker.js';
 import { AnswerOutput } from './answer-output.js';
 import { AnswerTurns, type StrategyEnd } from './answer-turns.js';
 import type { Charges } from './charges.js';
 import { demandedTurns } from './demanded-calls.js';
-import { documentReader, withDocumentTexts } from './document-texts.js';
 import { answerWithEmulatedTools, withoutTools } from './emulated-tools.js';
 import type { Job } from './job.js';
+import type { JobFeatures } from './job-features.js';
 import type { JobProcesses } from './job-processes.js';
 import { answerWithText } from './plain-text.js';
 import { type SamplingRules, unsentWishes } from './sampling-rules.js';
 import { strictTurns } from './strict-tools.js';
 import { answerWithValue } from './structured.js';
-import type { WebSearcher } from './web-searcher.js';
 
 /** End of a job's answer. */
 export interface Answered extends StrategyEnd {
@@ -45,8 +43,7 @@ interface AnswerMemory {
 export interface AnsweringParts {
   readonly processes: JobProcesses;
   readonly schemas: Pick<SchemaChecker, 'read'>;
-  readonly textReaders: TextReaders<'readText'>;
-  readonly searcher: Pick<WebSearcher, 'canSearch' | 'answer'> | null;
+  readonly features: Pick<JobFeatures, 'searcher' | 'prepareTurn'>;
   /** Records the sent text for the conversation; null if the job has no conversation. */
   readonly record: Pick<TurnRecord, 'add' | 'addMessage'> | null;
   readonly countTokens: CountTokens;
@@ -113,12 +110,14 @@ export class Answering {
 
   /** If the API refuses a sampling field, no model has run: repeats the turn without that field. */
   async #answerWithAcceptedFields(): Promise<StrategyEnd & Pick<Answered, 'ignores'>> {
-    const { sampling } = this.#parts.memory;
+    const { features, memory } = this.#parts;
+    const { sampling } = memory;
     const { route, request } = this.#job;
     await this.#turns.processes.acquireProcess();
     if (this.#job.ticket.bytes > longRequestBytes) await yieldToEventLoop();
-    checkExtras(this.#turns.extras, this.#job, this.#parts.searcher);
-    const first = sampling.fit(await this.#turnWithTexts(), route, this.#turns.extras, request.client);
+    checkExtras(this.#turns.extras, this.#job, features);
+    const prepared = await features.prepareTurn(this.#turn(), this.#job, this.#turns.extras);
+    const first = sampling.fit(prepared, route, this.#turns.extras, request.client);
     for (let turn = first; ; await this.#turns.processes.acquireAnother()) {
       try {
         const end = await this.#answer(turn);
@@ -137,7 +136,7 @@ export class Answering {
     const turns = this.#turns;
     const { request, launch } = this.#job;
     const { offer, search } = request;
-    const answerWithSearches = this.#parts.searcher?.answer ?? null;
+    const answerWithSearches = this.#parts.features.searcher?.answer ?? null;
     if (search !== undefined && answerWithSearches !== null) return answerWithSearches(turns, turn);
     if (offer !== undefined && isEmulated(turns.extras, offer)) return answerWithEmulatedTools(turns, turn, offer);
     const fitting = offer !== undefined && dropsTools(turns.extras, offer) ? withoutTools(turn) : turn;
@@ -148,13 +147,6 @@ export class Answering {
     const run = isDemanded ? demandedTurns(turns, checked, fitting.offer) : checked;
     if (launch.schema === null) return answerWithText(turns, fitting, run);
     return answerWithValue(turns, fitting, run, launch.schema);
-  }
-
-  /** Returns the turn. If the program does not support documents, their texts replace them. */
-  #turnWithTexts(): Promise<Turn> {
-    const { request, signal } = this.#job;
-    const read = documentReader(this.#parts.textReaders, request.client, signal);
-    return withDocumentTexts(this.#turn(), this.#turns.extras.document !== undefined, read);
   }
 
   #turn(): Turn {
@@ -192,7 +184,7 @@ export class Answering {
 }
 
 /** Repeats the check of the admission, which was skipped if the program had not been inspected yet. */
-function checkExtras(extras: Capabilities, { request }: Job, searcher: AnsweringParts['searcher']): void {
+function checkExtras(extras: Capabilities, { request }: Job, { searcher }: AnsweringParts['features']): void {
   const what = unsupported(extras, request, searcher?.canSearch(extras) === true);
   if (what !== null) throw cliError('other', `the model CLI takes no ${what}`);
 }

@@ -1,8 +1,13 @@
 import type { JobRequest } from '../../shared/job.js';
+import type { Capabilities, Turn } from '../cli/contract/adapter.js';
 import type { Route } from '../cli/route.js';
+import type { Job } from './job.js';
 import type { JobTrace } from './job-trace.js';
 import type { RouteChoice, RoutedJob, RouteRules } from './route-choice.js';
 import type { WebSearcher } from './web-searcher.js';
+
+/** Job whose turn is prepared. */
+export type PreparedJob = Pick<Job, 'request' | 'signal'>;
 
 /** Hooks of all features for the steps of a job. */
 export interface JobFeatures {
@@ -12,6 +17,10 @@ export interface JobFeatures {
   checkRequest(request: JobRequest): void;
   /** Returns the route that the first feature chooses; null if none does. */
   chooseRoute(request: JobRequest, first: Route, rules: RouteRules): RouteChoice | null;
+  /** Throws `validation_error` if a feature cannot serve the request by the program of this route. */
+  checkRoute(request: JobRequest, route: Route): void;
+  /** Returns the turn of a job as its program gets it. */
+  prepareTurn(turn: Turn, job: PreparedJob, extras: Capabilities): Promise<Turn>;
   /** Returns another route after the route of a job has failed; null if no feature has one. */
   nextRoute(job: RoutedJob, error: unknown, hasRoom: (route: Route) => boolean): RouteChoice | null;
   /** Returns the observer of the steps of a job, which the first feature that traces it creates; null for an untraced job. */

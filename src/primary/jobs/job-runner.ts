@@ -440,15 +440,14 @@ export class JobRunner {
   }
 
   #answering(job: Job, processes: JobProcesses, record: TurnRecord | null): Answering {
-    const { schemas, textReaders, features, countTokens } = this.#resources;
-    const { searcher } = features;
+    const { schemas, features, countTokens } = this.#resources;
     const hasOtherRoute = (failure: RelayError) => this.#nextChoice(job, failure) !== null;
     const onFirstOutput = () => {
       job.hasOutput = true;
       this.#observer.firstDelta(job.request, job.executionMs);
       job.route.cli.health.circuits.recordAnswer(job);
     };
-    const parts = { processes, schemas, textReaders, searcher, countTokens, record, hasOtherRoute, onFirstOutput };
+    const parts = { processes, schemas, features, countTokens, record, hasOtherRoute, onFirstOutput };
     return new Answering(job, { ...parts, memory: this.#memory, maxOutputBytes: this.#limits.maxOutputBytes });
   }
 

@@ -126,6 +126,20 @@ describe.each([...numbered])('The service without a feature: %s', (_, removed, p
     await service.log('background_job_ended', ({ outcome }) => outcome === 'ok');
   });
 
+  it('takes documents and requests for searches, or refuses them clearly without the feature', async () => {
+    const { status, body } = await service.post('/ask', { prompt: 'Hello', files: [{ text: 'Hello' }] });
+    const refusal = 'files.0.text: must not be sent: this service takes no documents';
+    expect([status, body.message]).toEqual(removed.includes('documents') ? [400, refusal] : [200, undefined]);
+    if (removed.includes('anthropic')) return;
+    const tools = [{ type: 'web_search_20250305', name: 'web_search' }];
+    const messages = [{ role: 'user', content: 'Hello' }];
+    const { status: searched, body: found } = await service.post('/v1/messages', {
+      ...{ model: 'default', max_tokens: 10, messages, tools },
+    });
+    const reason = removed.includes('search') ? 'does not search the web' : 'MODEL_API_SEARCH=off';
+    expect([searched, JSON.stringify(found)]).toEqual([400, expect.stringContaining(reason)]);
+  });
+
   it('reports its health and its figures', async () => {
     expect((await service.get('/health')).status).toBe(200);
     const { text } = await service.get('/metrics');

@@ -1,3 +1,4 @@
+import { documentHooks } from '../../../src/features/documents/document-hooks.js';
 import { FallbackRoutes } from '../../../src/features/fallbacks/fallback-routes.js';
 import { RemoteJobs } from '../../../src/features/redis/remote-jobs.js';
 import { SearchQuota } from '../../../src/features/search/search-quota.js';
@@ -298,7 +299,7 @@ function hooksWith(
     { handlers: {}, job: { check, route, trace, failed } },
     {
       handlers: {},
-      job: { check: (request) => searching().check(request) },
+      job: { ...documentHooks(state.textReaders).job, check: (request) => searching().check(request) },
       get searcher() {
         return searching().searcher;
       },
@@ -346,7 +347,6 @@ function scriptedRunner(
     isStoreUp: () => state.isStoreUp,
     journal: { commit: (change: ConversationChange) => state.journal.commit(change) },
     schemas: state.schemas,
-    textReaders: state.textReaders,
     countTokens: (texts: readonly string[]) => state.countTokens(texts),
     responses: { text: async () => state.earlier },
     knownModels: { explain: async (error: RelayError) => error },

@@ -1,3 +1,4 @@
+import { documentHooks } from '../../../../src/features/documents/document-hooks.js';
 import { type CatalogParts, ModelCatalog } from '../../../../src/primary/cli/model-catalog.js';
 import type { ModelCli } from '../../../../src/primary/cli/model-cli.js';
 import type { AtLeastOne, NamedAdapter } from '../../../../src/primary/cli/models.js';
@@ -12,7 +13,7 @@ const partsOf = (config: Config, parts: Partial<CatalogParts> = {}): CatalogPart
   config,
   clock,
   sizes: { sizesOf: () => null },
-  textReaders: { 'application/pdf': { isMissing: false } },
+  capabilitiesOf: () => ({ pdf: true }),
   firstOf: (cli) => cli,
   ...parts,
 });
@@ -106,7 +107,9 @@ describe('The models of several CLIs', () => {
 
   it('may have PDFs if their CLI takes them, or if their text can be read', async () => {
     const clis = [echoCli('claude', { document: () => '' }), echoCli('codex')] as const;
-    await using made = await create(clis, {}, { textReaders: { 'application/pdf': { isMissing: true } } });
+    const readers = { 'application/pdf': { isMissing: true, readText: async () => '' } };
+    const { modelCapabilities: capabilitiesOf } = documentHooks(readers);
+    await using made = await create(clis, {}, { capabilitiesOf });
     const { models } = await made.catalog.list();
     expect(models.map(({ id, capabilities }) => [id, capabilities?.pdf])).toEqual([
       ['claude/big', true],

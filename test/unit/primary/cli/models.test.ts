@@ -204,7 +204,7 @@ describe('An effort above high', () => {
   it('is listed with the types of thinking, if they are known', () => {
     const features = {
       switches: { tools: 'off', sampling: 'off' },
-      textReaders: { 'application/pdf': { isMissing: true } },
+      capabilitiesOf: () => ({}),
     } as const;
     const own = { thinking_types: ['adaptive'], efforts: ['low', 'max'] };
     expect(capabilitiesOf({}, { effort, rulesOf: () => rules }, features, 'opus')).toMatchObject(own);

@@ -1,12 +1,12 @@
-import { cached } from '../../../shared/async.js';
-import { type Clock, yieldToEventLoop } from '../../../shared/clock.js';
-import { cliError, type RelayError } from '../../../shared/errors.js';
-import type { FileDocument } from '../../../shared/job.js';
-import { documentTable, type ReadType } from '../../../shared/tables/document-types.js';
-import { wellFormed } from '../../../shared/text/well-formed.js';
-import type { ProcessTree } from '../terminate/process-tree.js';
-import type { Launcher } from './launcher.js';
-import { findProgram } from './program.js';
+import type { Launcher } from '../../primary/cli/process/launcher.js';
+import { findProgram } from '../../primary/cli/process/program.js';
+import type { ProcessTree } from '../../primary/cli/terminate/process-tree.js';
+import { cached } from '../../shared/async.js';
+import { type Clock, yieldToEventLoop } from '../../shared/clock.js';
+import { cliError, type RelayError } from '../../shared/errors.js';
+import type { FileDocument } from '../../shared/job.js';
+import { documentTable, type ReadType } from '../../shared/tables/document-types.js';
+import { wellFormed } from '../../shared/text/well-formed.js';
 
 /** Returns the message for a document whose text no program on this host reads. */
 export function readerMissing(type: ReadType): string {

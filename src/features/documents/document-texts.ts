@@ -1,10 +1,10 @@
 import { StringDecoder } from 'node:string_decoder';
+import type { Message, ToolResult, Turn } from '../../primary/cli/contract/adapter.js';
 import { yieldToEventLoop } from '../../shared/clock.js';
 import { type Attachment, type FileDocument, isDocument } from '../../shared/job.js';
 import { documentTable, readTypes } from '../../shared/tables/document-types.js';
 import { blankLine } from '../../shared/text/turns.js';
-import type { Message, ToolResult, Turn } from '../cli/contract/adapter.js';
-import type { TextReaders } from '../cli/process/text-reader.js';
+import type { TextReaders } from './text-reader.js';
 
 /** Returns the text of a document. */
 export type ReadDocument = (document: FileDocument) => Promise<string>;

@@ -1,5 +1,5 @@
+import { documentReader, withDocumentTexts } from '../../../../src/features/documents/document-texts.js';
 import { plainLaunch } from '../../../../src/primary/cli/contract/adapter.js';
-import { documentReader, withDocumentTexts } from '../../../../src/primary/jobs/document-texts.js';
 import { cliError } from '../../../../src/shared/errors.js';
 import type { Attachment, FileDocument, Image } from '../../../../src/shared/job.js';
 import { settled } from '../../../support/basics/settled.js';

@@ -1,16 +1,16 @@
 import { chmod, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Launcher } from '../../../../../src/primary/cli/process/launcher.js';
-import { TextReader } from '../../../../../src/primary/cli/process/text-reader.js';
-import { GroupContainments } from '../../../../../src/primary/cli/terminate/group-containment.js';
-import { cancelled } from '../../../../../src/shared/errors.js';
-import type { FileDocument } from '../../../../../src/shared/job.js';
-import type { Instance } from '../../../../../src/shared/process/proc.js';
-import { silentObserver } from '../../../../support/agents/scripted-cli.js';
-import { FakeClock } from '../../../../support/basics/fake-clock.js';
-import { type TemporaryFolder, temporaryFolder } from '../../../../support/basics/folder.js';
-import { LogBook } from '../../../../support/basics/log-book.js';
-import { clock, temporaryInstance } from '../../../../support/processes/trees.js';
+import { TextReader } from '../../../../src/features/documents/text-reader.js';
+import { Launcher } from '../../../../src/primary/cli/process/launcher.js';
+import { GroupContainments } from '../../../../src/primary/cli/terminate/group-containment.js';
+import { cancelled } from '../../../../src/shared/errors.js';
+import type { FileDocument } from '../../../../src/shared/job.js';
+import type { Instance } from '../../../../src/shared/process/proc.js';
+import { silentObserver } from '../../../support/agents/scripted-cli.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
+import { type TemporaryFolder, temporaryFolder } from '../../../support/basics/folder.js';
+import { LogBook } from '../../../support/basics/log-book.js';
+import { clock, temporaryInstance } from '../../../support/processes/trees.js';
 
 const never = new AbortController().signal;
 
