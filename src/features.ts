@@ -2,6 +2,7 @@ import type { CommandFeature } from './command/base/command.js';
 import { acp } from './features/acp/feature.js';
 import { anthropic } from './features/anthropic/feature.js';
 import { audit } from './features/audit/feature.js';
+import { batches } from './features/batches/feature.js';
 import { budgets } from './features/budgets/feature.js';
 import { codex } from './features/codex/feature.js';
 import { command } from './features/command/feature.js';
@@ -9,6 +10,7 @@ import { demo } from './features/demo/feature.js';
 import { documents } from './features/documents/feature.js';
 import { fallbacks } from './features/fallbacks/feature.js';
 import { file } from './features/file/feature.js';
+import { files } from './features/files/feature.js';
 import { idempotency } from './features/idempotency/feature.js';
 import { keysApi } from './features/keys-api/feature.js';
 import { mcp } from './features/mcp/feature.js';
@@ -40,6 +42,8 @@ export const features: readonly (PrimaryFeature & WorkerFeature & CommandFeature
   steering,
   search,
   documents,
+  files,
+  batches,
   mcp,
   anthropic,
   ollama,

@@ -77,15 +77,6 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   MODEL_API_STORE: [
     'the [store](stores.md): `memory`, `sqlite:/absolute/path.db`, or `redis://[user:password@]host[:port][/database][?prefix=name]` (`rediss://` with TLS)',
   ],
-  MODEL_API_FILES: [
-    '[files and batches](batches.md) of clients: `store` stores them only in a store that survives a restart, `memory` also in memory, `off` nowhere',
-  ],
-  MODEL_API_FILES_MB: ['size of all files of a client, including the results of its batches'],
-  MODEL_API_MAX_FILES: ['files of a client; a batch needs two'],
-  MODEL_API_MAX_BATCH_LINES: ['lines in all unfinished batches of a client'],
-  MODEL_API_FILES_TTL_SECONDS: [
-    'a file expires this long after its creation, a batch and its results this long after its end',
-  ],
   MODEL_API_READ_BACK: ['`false`: nobody can list, read, name, fork or import conversations over HTTP'],
   MODEL_API_CLI: [
     'the [kind of model CLI](clis.md), such as `claude`, or the path of an [adapter](adapters.md). `auto` is `claude` if it is on the PATH, in production, or named by `MODEL_API_CLI_COMMAND`; else `demo`',

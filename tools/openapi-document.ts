@@ -57,13 +57,13 @@ import { storeFamiliesOf } from '../src/shared/config/stores.js';
 import { httpStatusOf, type PublicCode } from '../src/shared/errors.js';
 import {
   type DoorDescription,
+  type EndpointsOfApi,
   type FeatureEndpoint,
   keyFieldsOf,
   requestFieldsOf,
   setupReportWith,
   withFields,
 } from '../src/shared/features/feature.js';
-import { fileOperations } from './openapi-files.js';
 
 export type Operation = Pick<
   ZodOpenApiOperationObject,
@@ -112,6 +112,8 @@ const fallbackHeaders = {
 };
 /** APIs of other programs, and their bodies at the paths that they share. */
 const doors = features.flatMap((feature) => feature.describeDoor?.() ?? []);
+/** Endpoints at paths of the APIs of other features. */
+const borrowed = features.flatMap((feature) => feature.describeRoutes?.() ?? []);
 const sharingDoors = doors.filter(({ shared }) => shared !== undefined);
 const sharedForms = sharingDoors.flatMap(({ shared }) => shared ?? []);
 const nativeModels = Object.assign({}, ...sharedForms.map((forms) => forms.nativeModels));
@@ -162,9 +164,6 @@ const tagOf: Readonly<Record<RoutePath, string>> = {
   '/version': 'The service',
   '/v1/models': 'For SDKs',
   '/v1/models/{id}': 'For SDKs',
-  '/v1/files': 'For SDKs',
-  '/v1/files/{file_id}': 'For SDKs',
-  '/v1/files/{file_id}/content': 'For SDKs',
   '/openapi.yaml': 'This document',
   '/docs': 'This document',
   '/console/': 'The service',
@@ -172,7 +171,6 @@ const tagOf: Readonly<Record<RoutePath, string>> = {
 
 /** Descriptions of the operations, in addition to the data in `endpoints`. */
 const operations: Readonly<Record<EndpointName, Operation>> = {
-  ...fileOperations,
   'POST /ask': {
     id: 'ask',
     summary: 'Send one prompt to the model',
@@ -532,7 +530,8 @@ export function openApiDocument(version: string) {
     ...endpoints.map(withOperation),
     ...added.map((endpoint) => describedOf(endpoint)),
     ...sharedEndpoints.map(withOperation),
-    ...doors.flatMap((door) => door.endpoints.map((endpoint) => describedOf(endpoint, door))),
+    ...borrowed.filter(({ formOf }) => formOf === null).flatMap((each) => describedAs(each, anyDoor)),
+    ...doors.flatMap((door) => [door, ...borrowed.filter(isOf(door))].flatMap((each) => describedAs(each, door))),
   ];
   for (const each of described) {
     const path = each.endpoint.route.replace(/\/$/, ''); // /console leads to /console/
@@ -601,8 +600,11 @@ interface Described {
 }
 
 /** Returns the description of an endpoint of a feature. `door`: the API that it belongs to; by default, the native one. */
-function describedOf(endpoint: FeatureEndpoint, door?: DoorDescription): Described {
-  const { id, summary, description, query, params, body, runsModel, runsInBackground } = endpoint;
+function describedOf(
+  endpoint: FeatureEndpoint,
+  door?: Pick<DoorDescription, 'section' | 'error' | 'stream'>,
+): Described {
+  const { id, summary, description, query, params, body, form: sentForm, runsModel, runsInBackground } = endpoint;
   const { answer: ok, answerText: okText, isStreamed = runsModel === true } = endpoint;
   const security = endpoint.alwaysNeedsKey ? keyNeeded : keyNeededIfConfigured;
   const texts = Object.entries(params ?? {}).map(([name, text]) => [name, z.string().meta({ description: text })]);
@@ -618,6 +620,7 @@ function describedOf(endpoint: FeatureEndpoint, door?: DoorDescription): Describ
     ...(!endpoint.isOpen && { security }),
     ...(Object.keys(requestParams).length > 0 && { requestParams }),
     ...(body && { requestBody: json(body.schema, body.example) }),
+    ...(sentForm && { requestBody: { required: true, content: { 'multipart/form-data': { schema: sentForm } } } }),
   };
   const form = door === undefined ? nativeForm : { ...door, isNative: false };
   const withoutBody = Object.entries(endpoint.others ?? {}).map(([status, text]) => [status, { description: text }]);
@@ -683,6 +686,21 @@ const sharedForm: ApiForm = {
   ...{ isNative: false, error: z.union(sharingDoors.map(({ error }) => error)) },
   stream: nativeForm.stream,
 };
+
+/** Errors of paths that any API may have. */
+const anyDoor = { ...sharedForm, section: 'For SDKs' };
+
+function describedAs(
+  { endpoints: each }: Pick<EndpointsOfApi, 'endpoints'>,
+  door: Pick<DoorDescription, 'section' | 'error' | 'stream'>,
+): Described[] {
+  return each.map((endpoint) => describedOf(endpoint, door));
+}
+
+/** Returns a function that returns whether endpoints have the errors of this API. */
+function isOf(door: DoorDescription): (each: EndpointsOfApi) => boolean {
+  return ({ formOf }) => door.endpoints.some(({ route }) => route === formOf);
+}
 
 /** Whether a request runs a model, so that an Idempotency-Key prevents a second run. */
 function runsModel({ requestBody, isStreamed }: Operation): boolean {

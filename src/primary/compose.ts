@@ -15,8 +15,6 @@ import { KeyAttempts } from './access/key-attempts.js';
 import { watchKeysFile } from './access/keys-file.js';
 import { RateLimit } from './access/rate-limit.js';
 import { RecentUsage } from './access/recent-usage.js';
-import { batchLimits, batchParts } from './batches/batch-parts.js';
-import { Batches } from './batches/batches.js';
 import { type AccountsSource, CliAccounts, ownerWarnings, watchAccountsFile } from './cli/accounts.js';
 import { type CatalogParts, KnownModels, ModelCatalog } from './cli/model-catalog.js';
 import {
@@ -37,7 +35,6 @@ import { ConversationStore } from './conversations/conversation-store.js';
 import { JournaledConversations } from './conversations/journaled-conversations.js';
 import type { CreatePrimaryPart, PrimaryCore } from './features/feature.js';
 import { FeatureHooks } from './features/feature-hooks.js';
-import { StoredFiles } from './files/stored-files.js';
 import type { CircuitStatus } from './health/circuit.js';
 import { SeenClients } from './health/evidence.js';
 import type { Hosts } from './hosts/hosts.js';
@@ -104,8 +101,6 @@ interface PrimarySignals {
   'circuit-changed': (status: CircuitStatus) => void;
   /** The store has ended a background job whose host has died. */
   'job-lost': (job: JobRecord) => void;
-  /** The background job of a line of this client's batch has ended. */
-  'line-ended': (client: string) => void;
   'accounts-changed': (removed: readonly ModelCli[]) => void;
   'worker-listening': () => void;
   /** No worker has ever listened, and the primary has given up starting them. */
@@ -132,7 +127,7 @@ type EarlierParts = StartInput &
   Counters &
   Models & { readonly room: WaitingRoom; readonly features: FeatureHooks };
 type Jobs = ReturnType<typeof createJobs>;
-type WorkerParts = ReturnType<typeof createWorkers> & { readonly batches: Batches };
+type WorkerParts = ReturnType<typeof createWorkers>;
 
 /** Parts of the primary, by name. */
 export type Parts = ReturnType<typeof compose>;
@@ -151,21 +146,18 @@ export function compose(input: StartInput) {
   const features = new FeatureHooks();
   const models = createModels(input, access, { ...observation, ...counters, features }, signals);
   const earlier = { ...input, ...access, room, ...conversations, ...observation, ...counters, ...models, features };
-  const jobs = createJobs(earlier, signals);
+  const jobs = createJobs(earlier);
   const workers = createWorkers(earlier, signals);
   features.createParts(input.createFeatures, coreOf({ ...earlier, ...jobs, ...workers }));
-  const batches = new Batches(batchParts({ ...earlier, ...jobs, ...workers }), batchLimits(input.config));
-  const supervisor = createSupervisor({ ...earlier, ...jobs, ...workers, batches }, signals);
-  const parts = { ...earlier, ...jobs, ...workers, batches, supervisor };
+  const supervisor = createSupervisor({ ...earlier, ...jobs, ...workers }, signals);
+  const parts = { ...earlier, ...jobs, ...workers, supervisor };
   connectParts(parts, signals);
   addServiceGauges(parts.metrics.registry, parts);
   return parts;
 }
 
 /** Returns the parts that features may use. */
-function coreOf(
-  parts: EarlierParts & Jobs & ReturnType<typeof createWorkers>,
-): Parameters<FeatureHooks['createParts']>[1] {
+function coreOf(parts: EarlierParts & Jobs & WorkerParts): Parameters<FeatureHooks['createParts']>[1] {
   // the channel knows the calls of all features, but its type does not
   const workers = parts.workers as unknown as PrimaryCore['workers'];
   const { names, replica, conversations } = parts;
@@ -179,7 +171,6 @@ function connectParts(parts: Parts, signals: PartSignals): void {
     for (const { standby, isInUse } of clis) if (isInUse) standby.update();
   };
   signals.on('job-lost', (job) => parts.features.recordEnded(job));
-  signals.on('line-ended', (client) => parts.batches.jobEnded(client));
   signals.on('slots-changed', () => {
     updateStandby();
     puller?.changed();
@@ -215,7 +206,6 @@ function connectParts(parts: Parts, signals: PartSignals): void {
     host.systemd.announce(phase);
     updateStandby();
     if (phase === 'draining') parts.features.drain();
-    if (phase === 'draining') parts.batches.stop();
     if (phase === 'draining' && store.jobs.isDurable) background.stop(); // the next service runs the waiting jobs
   });
 }
@@ -257,8 +247,7 @@ function createConversations({ config, host: { clock }, store, hosts }: StartInp
   const journaledConversations = new JournaledConversations(conversations, store.conversations, clock);
   const replica = hosts?.replicaOf(conversations, (id) => signals.send('conversation-outdated', id)) ?? null;
   const responses = new StoredResponses(store.responses, responseLimits(config), clock);
-  const files = new StoredFiles(store.files, config, clock);
-  return { conversations, journaledConversations, replica, turnGate: conversations.turnGate, responses, files };
+  return { conversations, journaledConversations, replica, turnGate: conversations.turnGate, responses };
 }
 
 function createObservation(
@@ -344,7 +333,7 @@ function createModels(
   return { clis: accounts.clis, accounts, accountsFile, seenClients, router, catalog, knownModels, readerLauncher };
 }
 
-function createJobs(parts: EarlierParts, signals: PartSignals) {
+function createJobs(parts: EarlierParts) {
   const { config, host, store, hosts } = parts;
   const { room, conversations, responses, turnGate, clis, router, knownModels, redactor } = parts;
   const { metrics, lastHour, sizes, tokenFactors, usageCounter, tokens, schemas } = parts;
@@ -378,7 +367,7 @@ function createJobs(parts: EarlierParts, signals: PartSignals) {
   const recordEnded = (record: JobRecord) => parts.features.recordEnded(record);
   const storedJobs =
     hosts?.remoteJobs(config.jobTtlMs, { dismiss, recordEnded }) ?? new StoredJobs(store.jobs, config.jobTtlMs, clock);
-  const observer = observeBackground({ ...listeners, lineEnded: (client) => signals.send('line-ended', client) });
+  const observer = observeBackground(listeners);
   const resources = {
     ...{ runner, room, turnGate, clock, observer },
     ...{ store: store.jobs, stored: storedJobs },
@@ -448,7 +437,6 @@ function createSupervisor(parts: EarlierParts & Jobs & WorkerParts, signals: Par
       addresses.close(); // otherwise clients would wait for a worker that never starts
       agent?.close();
       const isAllSent = await workers.stop(limitMs);
-      await parts.batches.idle();
       await parts.features.stop();
       await parts.usageJournal.close();
       await parts.sizes.close();

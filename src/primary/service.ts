@@ -80,16 +80,15 @@ export class Service {
     accountsFile?.start();
     host.heap.touch();
     features.start();
-    this.#parts.batches.start();
     this.#startTimers();
   }
 
   #startTimers(): void {
-    const { host, conversations, responses, storedJobs, files, room, puller, features } = this.#parts;
+    const { host, conversations, responses, storedJobs, room, puller, features } = this.#parts;
     const { clock } = host;
     responses.expire();
     clock.every(expiryCheckMs, () => {
-      for (const each of [conversations, responses, storedJobs, files, features]) each.expire();
+      for (const each of [conversations, responses, storedJobs, features]) each.expire();
     });
     const { store, recentUsage, usageJournal } = this.#parts;
     clock.every(keysCheckMs, () => void features.refreshKeys());
@@ -163,7 +162,11 @@ function handlersOf(parts: Parts & { readonly firstStart: FirstStart }) {
     phase: () => supervisor.phase,
     drainSecondsLeft: () => supervisor.drainSecondsLeft,
     workerSettings: () => {
-      const state = { phase: supervisor.phase, firstStartMs: firstStart.ms, hasBatches: parts.files.isOn };
+      const state = {
+        phase: supervisor.phase,
+        firstStartMs: firstStart.ms,
+        modelAbilities: parts.features.modelAbilities,
+      };
       return workerSettings(config, clients.workerKeys, addresses, host, state);
     },
     clock: host.clock,

@@ -21,7 +21,7 @@ const formFields = {
   /** Whether the client follows the events of the job: the job then ranks as a caller, and sends no notice. */
   isFollowed: z.literal(true).optional(),
   /**
-   * For the line of a batch: the id that its client has given it, the fields that the service ignores, and whether
+   * For a line of a file: the id that its client has given it, the fields that the service ignores, and whether
    * calls are written as `function_call`.
    */
   line: z

@@ -18,8 +18,7 @@ import {
   readBackGuard,
 } from './api/conversations.js';
 import { docsPages, getOpenApi } from './api/docs.js';
-import { findDoor, getDoorModel, getDoorModels, hasForm, noSuchDoor, speakAsClient } from './api/doors.js';
-import { deleteFile, getFile, getFileContent, getFiles, postFile } from './api/files.js';
+import { findDoor, getDoorModel, getDoorModels, haveModels, noSuchDoor, speakAsClient } from './api/doors.js';
 import { deleteJob, getJob, getJobEvents, getJobs } from './api/jobs.js';
 import { getMetrics } from './api/metrics.js';
 import {
@@ -115,25 +114,13 @@ function addJobRoutes(app: Express, parts: AppParts): void {
 
 /** Adds the routes that several APIs for SDKs share. */
 function addSharedRoutes(app: Express, parts: AppParts): void {
-  const { primary, settings, guards, features } = parts;
+  const { primary, settings, features } = parts;
   const { doors } = features;
-  const { mayAsk, needsService, namesUser, capped, once } = guards;
-  const mayCall = [guards.mayCall, namesUser];
-  if (hasForm(doors, 'models')) {
+  if (haveModels(doors)) {
     addRoute(app, '/v1/models', { get: [getDoorModels(primary, settings, doors)] });
     // A name such as claude/opus is one parameter, also if its slash is not encoded.
     addRoute(app, '/v1/models/{id}', { get: [getDoorModel(primary, settings, doors)] }, '/v1/models/*id');
   }
-  if (!hasForm(doors, 'files')) return;
-  addRoute(app, '/v1/files', {
-    get: [...mayCall, getFiles(primary, doors)],
-    post: [mayAsk, needsService, namesUser, capped, once, postFile(parts, doors)],
-  });
-  addRoute(app, '/v1/files/{file_id}', {
-    get: [...mayCall, getFile(primary, doors)],
-    delete: [...mayCall, deleteFile(primary, doors)],
-  });
-  addRoute(app, '/v1/files/{file_id}/content', { get: [...mayCall, getFileContent(primary)] });
 }
 
 function addFeatureRoutes(app: Express, routes: readonly FeatureRoute[]): void {
@@ -144,7 +131,7 @@ function addFeatureRoutes(app: Express, routes: readonly FeatureRoute[]): void {
 /** Adds the routes for jobs, including background jobs. */
 function addBackgroundRoutes(app: Express, { primary, guards, clock, closing, features }: AppParts): void {
   const mayCall = [guards.mayCall, guards.namesUser];
-  const answers = { primary, batchLines: features.batchLines };
+  const answers = { primary, offlineRoutes: features.offlineRoutes };
   addRoute(app, '/jobs', { get: [...mayCall, getJobs(primary)] });
   addRoute(app, '/jobs/{job_id}', { get: [...mayCall, getJob(answers)], delete: [...mayCall, deleteJob(primary)] });
   addRoute(app, '/jobs/{job_id}/events', { get: [...mayCall, getJobEvents({ ...answers, clock }, closing)] });

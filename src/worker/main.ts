@@ -29,7 +29,6 @@ import { createSignOn } from './access/sign-on.js';
 import { SocketTable, UserNames } from './access/user-tables.js';
 import { StatusViewers } from './api/status.js';
 import { createApp, createDoorApp } from './app.js';
-import { lineHandlers } from './batches/lines.js';
 import type { WorkerCore, WorkerFeature } from './features/feature.js';
 import { createRequestHooks, type RequestHooks } from './features/request-hooks.js';
 import { BodyMemory } from './http/body-memory.js';
@@ -37,7 +36,6 @@ import { HttpMetrics, type Primary } from './http/exchange.js';
 import { HttpServer, Listeners } from './http/server.js';
 import { SpillFolder } from './jobs/answer-text.js';
 import { type JobInspector, noDocuments } from './jobs/documents.js';
-import { FileReferences } from './jobs/file-references.js';
 import type { JobParts } from './jobs/run-job.js';
 
 const heartbeatMs = 2000;
@@ -115,7 +113,7 @@ async function main(): Promise<void> {
   systemClock.every(figuresMs, () => metrics.hasNews && void sendFigures(primary, metrics));
 }
 
-type JobInputs = Pick<JobParts, 'primary' | 'files' | 'documents'>;
+type JobInputs = Pick<JobParts, 'primary' | 'documents'>;
 
 function connect(context: WorkerContext): JobInputs {
   const { listeners, metrics } = context;
@@ -125,11 +123,6 @@ function connect(context: WorkerContext): JobInputs {
     inspectJob: (...job) => (context.features === null ? noDocuments : context.features.documents).inspectJob(...job),
   };
   const handlers: Handlers<WorkerCalls> = {
-    ...lineHandlers(() => {
-      const { bodyLimitBytes: limitBytes, features: hooks } = context;
-      const batchLines = hooks === null ? {} : hooks.batchLines;
-      return { primary: peer, files, documents, limitBytes, batchLines, onDefect: onFault };
-    }),
     phase: ({ phase }) => {
       context.phase = phase;
       if (phase === 'draining') listeners.hurry(context.drainUnreadMs);
@@ -142,8 +135,7 @@ function connect(context: WorkerContext): JobInputs {
   };
   const calls = [primaryCallsWith(features), workerCallsWith(features)] as const;
   const peer: Primary = new Peer(channelToPrimary(process), ...calls, handlers, onFault);
-  const files = new FileReferences(peer, () => context.bodyLimitBytes);
-  return { primary: peer, files, documents };
+  return { primary: peer, documents };
 }
 
 function faultLogger(context: WorkerContext): (fault: unknown) => void {

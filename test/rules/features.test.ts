@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { migrations } from '../../src/features/sqlite/schema.js';
 import { features } from '../../src/features.js';
+import type { PrimaryFeature } from '../../src/primary/features/feature.js';
 import { endpoints, sharedEndpoints } from '../../src/shared/api/endpoints.js';
 import { keyOptions } from '../../src/shared/config/key-option-table.js';
 import { variables } from '../../src/shared/config/variables.js';
@@ -34,11 +35,7 @@ const anthropicNames = {
     'src/shared/text/turns.ts',
     'src/worker/jobs/web-search.ts',
   ]),
-  ...namesIn('a prefix of model names, and a field of uploads', [
-    'src/primary/cli/route.ts',
-    'src/shared/config/values.ts',
-    'src/worker/files/upload.ts',
-  ]),
+  ...namesIn('a prefix of model names', ['src/primary/cli/route.ts', 'src/shared/config/values.ts']),
   'src/shared/api/models.ts': 'facts about models that only this API has',
 };
 
@@ -78,7 +75,6 @@ const words: Readonly<Record<string, { readonly pattern: RegExp; readonly named:
           'src/primary/cli/adapters/claude/writer.ts',
         ]),
         ...namesIn('the reason of refusals by any limit of a day, week or month, such as the one for searches', [
-          'src/primary/batches/batch-feeder.ts',
           'src/primary/observe/job-metrics.ts',
           'src/shared/api/error.ts',
           'src/shared/errors.ts',
@@ -109,6 +105,25 @@ const words: Readonly<Record<string, { readonly pattern: RegExp; readonly named:
       },
     },
     retention: { pattern: /retention/i, named: {} },
+    files: {
+      pattern: /\/v1\/files|MODEL_API_(?:MAX_)?FILES|StoredFiles|\bFileReader\b|FileBodies|uploadPurpose/,
+      named: {
+        'src/shared/api/ask.ts': 'a text of the published description of the API, which does not change',
+        'src/shared/api/files.ts': 'parameters and bodies that the command reads, too',
+        'src/shared/files.ts': 'facts about files that each store implements',
+      },
+    },
+    batches: {
+      pattern: /batch/i,
+      named: {
+        ...namesIn('what each store implements', [
+          'src/primary/store/contract/files.ts',
+          'src/primary/store/memory/memory-files.ts',
+          'src/shared/files.ts',
+        ]),
+        'src/shared/api/files.ts': 'parameters and bodies that the command reads, too',
+      },
+    },
     steering: { pattern: /\bsteer(?:ing|ed|s)?\b/i, named: {} },
     // The core has documents as parts of messages, which it stores, and which claude can read itself.
     documents: {
@@ -138,11 +153,9 @@ const words: Readonly<Record<string, { readonly pattern: RegExp; readonly named:
           'src/primary/features/feature-hooks.ts',
           'src/shared/api/ask.ts',
           'src/shared/api/chat.ts',
-          'src/shared/files.ts',
+          'src/primary/store/contract/files.ts',
           'src/shared/job.ts',
-          'src/worker/batches/lines.ts',
           'src/worker/http/checks.ts',
-          'src/worker/jobs/batch-lines.ts',
           'src/worker/jobs/job-request.ts',
           'src/worker/jobs/run-job.ts',
         ]),
@@ -189,11 +202,14 @@ describe('A feature', () => {
     expect(folders.toSorted()).toEqual(features.map(({ name }) => `src/features/${name}/feature`).toSorted());
   });
 
-  it('imports no feature that comes later in the list', () => {
-    for (const [index, { name }] of features.entries()) {
+  it('imports no feature that comes later in the list, and none that it does not need', () => {
+    for (const [index, feature] of features.entries()) {
+      const { name, needs = [] }: PrimaryFeature = feature;
       const own = sources.filter(({ path }) => path.startsWith(`src/features/${name}/`));
       expect(own.length).toBeGreaterThan(0);
-      const earlier = features.slice(0, index + 1).map((feature) => `src/features/${feature.name}/`);
+      const needed = features.slice(0, index).filter((each) => needs.includes(each.name));
+      expect(needed).toHaveLength(needs.length);
+      const earlier = [feature, ...needed].map((each) => `src/features/${each.name}/`);
       const isLater = (target: string) =>
         target.startsWith('src/features') && !earlier.some((start) => target.startsWith(start));
       expect(importsThat(own, isLater)).toEqual([]);
@@ -240,6 +256,12 @@ describe('A feature', () => {
       ...Object.keys(feature.logEvents),
       ...Object.keys(feature.keyOptions),
     ]);
+    names.push(
+      ...features.flatMap((feature) => {
+        const described = (feature.describeRoutes?.() ?? []).flatMap(({ endpoints: each }) => each);
+        return [...new Set(described.map(({ route }) => route))];
+      }),
+    );
     names.push(...doors.flatMap((door) => [...new Set(door?.endpoints.map(({ route }) => route))]));
     const routes = [...endpoints, ...sharedEndpoints].map(({ route }) => route as string);
     const known = [variables, primaryCalls, logEvents, keyOptions]

@@ -82,7 +82,7 @@ const absent = { supported: false };
 const thinkingTypes: readonly string[] = ['adaptive', 'disabled', 'enabled'];
 
 /** Levels of an effort that the model does not list count as `high`. */
-function capabilitiesOf(capabilities: ModelCapabilities, { hasBatches }: ModelsContext): Record<string, unknown> {
+function capabilitiesOf(capabilities: ModelCapabilities, { modelAbilities }: ModelsContext): Record<string, unknown> {
   const { images, schema = false, pdf = false, citations = false, effort, thinking = false } = capabilities;
   const { efforts: levels = allEfforts, thinking_types: types = thinkingTypes } = capabilities;
   const works = { supported: effort };
@@ -90,7 +90,7 @@ function capabilitiesOf(capabilities: ModelCapabilities, { hasBatches }: ModelsC
   const level = (name: Effort) => ({ supported: effort && levels.includes(name) });
   const type = (name: string) => ({ supported: thinking && types.includes(name) });
   return {
-    batch: { supported: hasBatches },
+    batch: { supported: modelAbilities.includes('batch') },
     citations: { supported: citations },
     code_execution: absent,
     context_management: {

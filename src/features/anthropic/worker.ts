@@ -1,19 +1,10 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { belowV1 } from '../../worker/api/doors.js';
 import type { Door, WorkerCore, WorkerPart } from '../../worker/features/feature.js';
-import { messageBatchLines } from './batch-lines.js';
-import {
-  cancelMessageBatch,
-  deleteMessageBatch,
-  getMessageBatch,
-  getMessageBatches,
-  getMessageBatchResults,
-  postMessageBatch,
-} from './batches.js';
 import { anthropicErrors } from './errors.js';
-import { anthropicFiles } from './files.js';
 import { postCountTokens, postMessages } from './messages.js';
 import { anthropicList, anthropicModel } from './models.js';
+import { offlineRoutes } from './offline.js';
 
 const absent: ReadonlySet<string> = new Set(['complete', 'skills']);
 
@@ -42,33 +33,18 @@ export const anthropicDoor: Door = {
     list: anthropicList,
     one: (model, context) => anthropicModel(model, context),
   },
-  files: anthropicFiles,
   absent,
 };
 
 export function createPart({ guards, jobs }: WorkerCore): WorkerPart {
   const { mayAsk, needsService, namesUser, capped, once } = guards;
-  const { primary } = jobs;
-  const mayCall = [guards.mayCall, namesUser];
   const beforeJob = [mayAsk, needsService, namesUser, capped, once];
   return {
     routes: [
       { route: '/v1/messages', post: [...beforeJob, postMessages(jobs)] },
       { route: '/v1/messages/count_tokens', post: [mayAsk, namesUser, capped, postCountTokens(jobs)] },
-      {
-        route: '/v1/messages/batches',
-        get: [...mayCall, getMessageBatches(primary)],
-        post: [...beforeJob, postMessageBatch(jobs)],
-      },
-      {
-        route: '/v1/messages/batches/{batch_id}',
-        get: [...mayCall, getMessageBatch(primary)],
-        delete: [...mayCall, deleteMessageBatch(primary)],
-      },
-      { route: '/v1/messages/batches/{batch_id}/results', get: [...mayCall, getMessageBatchResults(primary)] },
-      { route: '/v1/messages/batches/{batch_id}/cancel', post: [...mayCall, cancelMessageBatch(primary)] },
     ],
     door: anthropicDoor,
-    batchLines: { messages: messageBatchLines },
+    offlineRoutes,
   };
 }

@@ -1,9 +1,7 @@
 import { z } from 'zod';
 import { limitQuery } from '../../shared/api/conversations.js';
-import { batchErrors, jobErrors, keptErrors } from '../../shared/api/endpoints.js';
-import { batchBody, batchList, idQuery, pageLimit } from '../../shared/api/files.js';
+import { jobErrors, keptErrors } from '../../shared/api/endpoints.js';
 import type { DoorDescription, FeatureEndpoint } from '../../shared/features/feature.js';
-import { batchCreateRequest } from './batches.js';
 import { chatCompletionRequest } from './chat-request.js';
 import { completionRequest } from './completions.js';
 import { modelSchema, modelsSchema } from './models.js';
@@ -107,47 +105,6 @@ const responseEndpoints: readonly FeatureEndpoint[] = [
   },
 ];
 
-const batchId = { batch_id: 'Id of the batch.' };
-
-const batchEndpoints: readonly FeatureEndpoint[] = [
-  {
-    ...{ method: 'GET', route: '/v1/batches', errors: readErrors, id: 'listBatches' },
-    summary: 'List batches of OpenAI’s API',
-    description: 'A client sees only its own batches.',
-    query: { limit: pageLimit.optional(), after: idQuery.optional() },
-    answer: batchList,
-    answerText: 'A page of batches, the newest first.',
-  },
-  {
-    ...{ method: 'POST', route: '/v1/batches', errors: batchErrors, id: 'createBatch' },
-    summary: 'Create a batch from a file of requests',
-    description: 'Each line of the file is a request to `endpoint`. The lines run in the background.',
-    onceText: 'A repeated request with the same key creates no second batch.',
-    body: {
-      schema: batchCreateRequest,
-      example: { input_file_id: 'file-…', endpoint: '/v1/chat/completions', completion_window: '24h' },
-    },
-    answer: batchBody,
-    answerText: 'The batch.',
-  },
-  {
-    ...{ method: 'GET', route: '/v1/batches/{batch_id}', errors: readErrors, id: 'getBatch' },
-    summary: 'Get a batch of OpenAI’s API',
-    description: 'The counts change while the lines are answered.',
-    params: batchId,
-    answer: batchBody,
-    answerText: 'The batch, and the files with its results when it has ended.',
-  },
-  {
-    ...{ method: 'POST', route: '/v1/batches/{batch_id}/cancel', errors: readErrors, id: 'cancelBatch' },
-    summary: 'Cancel a batch of OpenAI’s API',
-    description: 'Results that exist are kept. A batch that has ended is unchanged.',
-    params: batchId,
-    answer: batchBody,
-    answerText: 'The batch.',
-  },
-];
-
 export const door: DoorDescription = {
   section: 'For SDKs',
   error: z
@@ -175,5 +132,5 @@ export const door: DoorDescription = {
       data: z.array(modelSchema).meta({ description: 'The same information in the form of `GET /v1/models`.' }),
     },
   },
-  endpoints: [...completionEndpoints, ...responseEndpoints, ...batchEndpoints],
+  endpoints: [...completionEndpoints, ...responseEndpoints],
 };

@@ -2,11 +2,11 @@ import type { PrimaryFeature } from '../../primary/features/feature.js';
 import { emptyFeature } from '../../shared/features/empty-feature.js';
 import type { WorkerFeature } from '../../worker/features/feature.js';
 
-/** OpenAI's API: chat completions, completions, responses and batches. */
+/** OpenAI's API: chat completions, completions and responses. */
 export const openai = {
   ...emptyFeature,
   name: 'openai',
-  ...{ toolRoutes: ['/v1/chat/completions', '/v1/responses'], batchApis: ['chat', 'responses'] },
+  toolRoutes: ['/v1/chat/completions', '/v1/responses'],
   describeDoor: () => (require('./door.js') as typeof import('./door.js')).door,
   loadWorker: () => import('./worker.js'),
 } satisfies PrimaryFeature & WorkerFeature;

@@ -1,12 +1,10 @@
 import { belowV1 } from '../../worker/api/doors.js';
 import type { Door, FeatureRoute, WorkerCore, WorkerPart } from '../../worker/features/feature.js';
-import { chatBatchLines, responsesBatchLines } from './batch-lines.js';
-import { cancelBatch, getBatch, getBatches, postBatch } from './batches.js';
 import { postChatCompletions } from './chat.js';
 import { postCompletions } from './completions.js';
 import { openAiErrors } from './errors.js';
-import { openAiFiles } from './files.js';
 import { openAiModel, openAiModels } from './models.js';
+import { offlineRoutes } from './offline.js';
 import {
   cancelResponse,
   deleteResponse,
@@ -37,7 +35,6 @@ export const openAiDoor: Door = {
     return ownPaths.test(below) || absent.has(first) ? `/v1/${below}` : null;
   },
   models: { list: openAiModels, one: openAiModel, nativeFields: openAiModels },
-  files: openAiFiles,
   resources: new Set(['batches', 'chat', 'completions', 'responses', ...absent]),
   absent,
 };
@@ -58,19 +55,13 @@ export function createPart({ guards, jobs, closing }: WorkerCore): WorkerPart {
     { route: '/v1/responses/{response_id}/input_items', get: [...mayCall, getResponseInput(jobs)] },
     { route: '/v1/responses/{response_id}/cancel', post: [...mayCall, cancelResponse(primary)] },
   ];
-  const batches: readonly FeatureRoute[] = [
-    { route: '/v1/batches', get: [...mayCall, getBatches(primary)], post: [...beforeJob, postBatch(jobs)] },
-    { route: '/v1/batches/{batch_id}', get: [...mayCall, getBatch(primary)] },
-    { route: '/v1/batches/{batch_id}/cancel', post: [...mayCall, cancelBatch(primary)] },
-  ];
   return {
     routes: [
       { route: '/v1/chat/completions', post: [...beforeJob, postChatCompletions(jobs)] },
       { route: '/v1/completions', post: [...beforeJob, postCompletions(jobs)] },
       ...responses,
-      ...batches,
     ],
     door: openAiDoor,
-    batchLines: { chat: chatBatchLines, responses: responsesBatchLines },
+    offlineRoutes,
   };
 }

@@ -1,5 +1,6 @@
 import {
   type Appended,
+  type BatchApi,
   type BatchState,
   type CompletedFile,
   endedAtOnce,
@@ -11,7 +12,7 @@ import {
   type StoredFile,
   type StoredPage,
 } from '../../primary/store/contract/files.js';
-import type { BatchApi, FilePurpose, PageOrder } from '../../shared/files.js';
+import type { FilePurpose, PageOrder } from '../../shared/files.js';
 import { newId } from '../../shared/ids.js';
 import type { RedisConnection } from './redis-connection.js';
 import type { ScriptArguments, ScriptReply } from './redis-link.js';

@@ -1,13 +1,11 @@
 import type { StoredKind } from '../../primary/features/stored-kind.js';
 import { maxDays, maxMonths } from '../../primary/store/contract/usage.js';
 import type { Config } from '../../shared/config/config.js';
-import { formatDuration } from '../../shared/text/format.js';
+import { formatSpan } from '../../shared/text/format.js';
 
 export type RetentionSettings = Pick<
   Config,
   | 'store'
-  | 'files'
-  | 'fileTtlMs'
   | 'conversationTtlMs'
   | 'jobTtlMs'
   | 'maxJobs'
@@ -23,7 +21,7 @@ const dayMs = 86_400_000;
 
 /** Returns what the core stores with these settings, in the order in which people ask for it. */
 export function storedByCore(settings: RetentionSettings): StoredKind[] {
-  const lists = [questionsAndConversations, backgroundJobs, filesAndBatches, inProcesses, aboutUse];
+  const lists = [questionsAndConversations, backgroundJobs, inProcesses, aboutUse];
   return lists.flatMap((listed) => listed(settings));
 }
 
@@ -85,28 +83,6 @@ function backgroundJobs({ store, jobTtlMs, maxJobs }: RetentionSettings): Stored
   ];
 }
 
-function filesAndBatches({ store, files, fileTtlMs }: RetentionSettings): StoredKind[] {
-  const stored = store.kind === 'memory' ? 'nowhere' : store.dataPlace;
-  const place: StoredKind['place'] = files === 'off' ? 'nowhere' : files === 'memory' ? 'memory' : stored;
-  const shared: Pick<StoredKind, 'place' | 'keptMs' | 'readers' | 'variables'> = {
-    ...{ place, keptMs: fileTtlMs, readers: ['client', 'host'] },
-    variables: byStore('MODEL_API_FILES', 'MODEL_API_FILES_TTL_SECONDS'),
-  };
-  return [
-    {
-      ...{ kind: 'files', content: 'uploaded files, and the results of batches', ...shared },
-      until: `${formatSpan(fileTtlMs)} after its creation, or longer if an unfinished batch needs it`,
-      ...{ export: 'GET /v1/files/{id}/content', deletion: 'DELETE /v1/files/{id}' },
-    },
-    {
-      ...{ kind: 'batches', content: 'requests and results of a batch', ...shared },
-      until: `${formatSpan(fileTtlMs)} after its end`,
-      export: 'GET /v1/batches/{id}, or GET /v1/messages/batches/{id}/results',
-      deletion: 'its files, or DELETE /v1/messages/batches/{id}',
-    },
-  ];
-}
-
 function inProcesses({ liveSessions, sessionIdleMs, reuse }: RetentionSettings): StoredKind[] {
   const held = { place: liveSessions === 0 ? 'nowhere' : 'process', keptMs: sessionIdleMs, readers: ['host'] } as const;
   const shared = { export: null, deletion: null };
@@ -158,11 +134,4 @@ function aboutUse(settings: RetentionSettings): StoredKind[] {
       ...{ ...none, export: 'GET /health/history', variables: ['MODEL_API_HEALTH_HISTORY_LIMIT'] },
     },
   ];
-}
-
-/** Formats a time limit, such as `30 days` or `5 min`. */
-function formatSpan(ms: number): string {
-  const days = ms / dayMs;
-  if (!Number.isInteger(days)) return formatDuration(ms);
-  return days === 1 ? '1 day' : `${days} days`;
 }

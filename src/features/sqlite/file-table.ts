@@ -1,5 +1,6 @@
 import {
   type Appended,
+  type BatchApi,
   type BatchState,
   type CompletedFile,
   endedAtOnce,
@@ -9,7 +10,7 @@ import {
   type StoredFile,
   type StoredPage,
 } from '../../primary/store/contract/files.js';
-import type { BatchApi, FilePurpose, PageOrder } from '../../shared/files.js';
+import type { FilePurpose, PageOrder } from '../../shared/files.js';
 import type { SqlRow, SqlValue, Statements } from './node-sqlite.js';
 
 /** Pieces of a file that are joined by one read. */

@@ -1,5 +1,6 @@
 import type {
   Appended,
+  BatchApi,
   BatchState,
   CompletedFile,
   FileStore,
@@ -8,7 +9,7 @@ import type {
   StoredFile,
   StoredPage,
 } from '../../primary/store/contract/files.js';
-import type { BatchApi, FilePurpose, PageOrder } from '../../shared/files.js';
+import type { FilePurpose, PageOrder } from '../../shared/files.js';
 import { call, type TableCall } from './calls.js';
 import type { SqliteClient } from './client.js';
 

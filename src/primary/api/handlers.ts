@@ -15,7 +15,6 @@ import type { Clients } from '../access/clients.js';
 import type { KeyAttempts } from '../access/key-attempts.js';
 import type { RateLimit } from '../access/rate-limit.js';
 import type { UserConnections } from '../access/user-connections.js';
-import type { Batches } from '../batches/batches.js';
 import { KnownModels, type ModelCatalog } from '../cli/model-catalog.js';
 import type { ModelRouter } from '../cli/route.js';
 import type { TokenFactors } from '../cli/token-factors.js';
@@ -23,7 +22,6 @@ import { ConversationSearch } from '../conversations/conversation-search.js';
 import type { ImportedTurns } from '../conversations/imported-turns.js';
 import type { TurnGate } from '../conversations/turn-gate.js';
 import type { FeatureHooks } from '../features/feature-hooks.js';
-import type { StoredFiles } from '../files/stored-files.js';
 import type { ConversationChanges, ReadableConversations } from '../hosts/hosts.js';
 import type { BackgroundJobs } from '../jobs/background-jobs.js';
 import type { ClientJobs } from '../jobs/client-jobs.js';
@@ -39,7 +37,6 @@ import type { SchemaChecker } from '../threads/schema-checker.js';
 import type { TokenCounter } from '../threads/token-counter.js';
 import type { Addresses } from '../workers/addresses.js';
 import type { SharedHandlers } from '../workers/worker-handle.js';
-import { fileHandlers } from './file-handlers.js';
 
 /** First inherited descriptor of a listening address in a worker, after its standard streams, its channel and its log. */
 const firstInheritedFd = workerLogFd + 1;
@@ -57,7 +54,7 @@ export function workerSettings(
   keys: WorkerKeys,
   { fds: ownFds, ports }: Pick<Addresses, 'fds' | 'ports'>,
   { runtimePlaces, logStyle }: Pick<WorkerSettings, 'runtimePlaces' | 'logStyle'>,
-  state: Pick<WorkerSettings, 'phase' | 'firstStartMs' | 'hasBatches'>,
+  state: Pick<WorkerSettings, 'phase' | 'firstStartMs' | 'modelAbilities'>,
 ): WorkerSettings {
   const fds = ownFds.map((_, index) => firstInheritedFd + index);
   return {
@@ -102,8 +99,6 @@ export interface Services {
   readonly journaledConversations: ConversationChanges;
   readonly importedTurns: Pick<ImportedTurns, 'add'>;
   readonly responses: Pick<StoredResponses, 'put' | 'read' | 'head' | 'input' | 'remove'>;
-  readonly files: Pick<StoredFiles, 'create' | 'append' | 'complete' | 'find' | 'read' | 'list' | 'remove'>;
-  readonly batches: Pick<Batches, 'checkInput' | 'create' | 'get' | 'list' | 'cancel' | 'remove' | 'checkSending'>;
   readonly turnGate: Pick<TurnGate, 'admitting'>;
   readonly rateLimit: Pick<RateLimit, 'takeRequest'>;
   readonly keyAttempts: Pick<KeyAttempts, 'recordWrongKey'>;
@@ -143,7 +138,6 @@ export function apiHandlers(services: Services): SharedHandlers {
     metrics: async () => ({ text: await services.metrics() }),
     ...conversationHandlers(services, yieldInOrder),
     ...responseHandlers(services, yieldInOrder),
-    ...fileHandlers(services, yieldInOrder),
     ...services.upkeep,
     ...services.features.handlers,
     refusedDraining: ({ client }) => refuseDraining(services, client),
@@ -314,11 +308,10 @@ function backgroundHandlers(
   services: Services,
   yieldInOrder: () => Promise<void>,
 ): Pick<SharedHandlers, BackgroundCalls> {
-  const { background, batches, clientJobs } = services;
+  const { background, clientJobs } = services;
   return {
     accept: async ({ job: request, form, id }) => {
-      services.features.admitBackground(request, form);
-      if (id !== undefined) batches.checkSending(id);
+      services.features.admitBackground(request, form, id);
       return admitJob(services, request, (job) => background.accept(job, form, id));
     },
     job: ({ id, client }) => clientJobs.view(id, client),

@@ -29,12 +29,13 @@ export class FeatureHooks implements JobFeatures {
   /** Creates the parts of all features. The core exists before them, and calls their hooks only afterwards. */
   createParts(
     creators: readonly CreatePrimaryPart[],
-    core: Omit<PrimaryCore, 'storedKinds' | 'limitUses' | 'beforeAct'>,
+    core: Omit<PrimaryCore, 'storedKinds' | 'limitUses' | 'beforeAct' | 'earlierParts'>,
   ): void {
     const storedKinds = () => this.#parts.flatMap((part) => part.storedKinds ?? []);
     const limitUses = () => this.limitUsesOf(null);
     const beforeAct = (act: OperatorAct) => this.beforeAct(act);
-    for (const create of creators) this.#parts.push(create({ ...core, storedKinds, limitUses, beforeAct }));
+    for (const create of creators)
+      this.#parts.push(create({ ...core, earlierParts: [...this.#parts], storedKinds, limitUses, beforeAct }));
   }
 
   get counters(): readonly FeatureMetric[] {

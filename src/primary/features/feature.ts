@@ -57,6 +57,8 @@ export interface PrimaryCore {
   readonly workers: FeatureWorkers;
   /** Returns the use of all limits of features. Call it only after the start: not all features exist before. */
   readonly limitUses: () => readonly LimitUse[];
+  /** Parts of the features that come earlier in the list. */
+  readonly earlierParts: readonly PrimaryPart[];
   /** Kinds of data that features store. Call it only after the start: not all features exist before. */
   readonly storedKinds: () => readonly StoredKind[];
   /** Sends the keys to the workers after a feature has changed its own. Resolves when they use them. */

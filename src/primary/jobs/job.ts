@@ -215,7 +215,7 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
     return admitted(this.#prepared).chain;
   }
 
-  /** Whether a later request may continue this one. No request continues a line of a batch. */
+  /** Whether a later request may continue this one. No request continues a line of a file. */
   get isContinuable(): boolean {
     const isLine = this.background?.accepted.form.line !== undefined;
     return this.turn !== null || (this.chain !== null && !isLine);

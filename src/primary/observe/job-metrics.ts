@@ -2,7 +2,6 @@ import type { Counter, Registry } from 'prom-client';
 import type { StatusBody } from '../../shared/api/status.js';
 import { holderOf, type LimitKind, readClientId } from '../../shared/client.js';
 import type { DoorNames } from '../../shared/features/feature.js';
-import { type BatchApi, type LineOutcome, lineOutcomes } from '../../shared/files.js';
 import { type JobEnd, type JobRequest, operations, outcomes, type ToolRound, toolRounds } from '../../shared/job.js';
 import { counter, type Figures, histogram } from '../../shared/metrics.js';
 import { bytesOfImages } from '../../shared/text/turns.js';
@@ -40,12 +39,11 @@ function familiesIn(registry: Registry) {
     rateLimited: counter(registry, 'rate_limited_total', limited),
     toolsIgnored: counter(registry, 'tools_ignored_total', ignoredTools, 'route'),
     toolRounds: counter(registry, 'tool_rounds_total', rounds, 'outcome'),
-    batchLines: counter(registry, 'batch_lines_total', 'Lines of batches with a result.', 'api', 'outcome'),
     toolResults: counter(registry, 'tool_result_bytes_total', 'Bytes of the results that clients have sent.'),
   };
 }
 
-const noDoors: DoorNames = { toolRoutes: [], batchApis: [] };
+const noDoors: DoorNames = { toolRoutes: [] };
 
 /** Owns the counters of jobs. GET /health and GET /status show the same numbers as GET /metrics. */
 export class JobMetrics {
@@ -84,10 +82,6 @@ export class JobMetrics {
 
   get totals(): Omit<StatusBody['totals'], 'requests'> {
     return { ...this.#ended, refused: this.rejected + this.#rateLimited, ...this.#first };
-  }
-
-  countLine(api: BatchApi, outcome: LineOutcome): void {
-    this.#families.batchLines.inc({ api, outcome });
   }
 
   jobStarted(queueMs: number): void {
@@ -154,11 +148,10 @@ export class JobMetrics {
   }
 
   /** Alerts need them from the start, and the others are few. */
-  #addZeros({ toolRoutes, batchApis }: DoorNames): void {
+  #addZeros({ toolRoutes }: DoorNames): void {
     const { jobs, durations, waits, firstDeltas, tokens, processor, memory, toolsIgnored } = this.#families;
     for (const route of toolRoutes) toolsIgnored.inc({ route }, 0);
     for (const outcome of toolRounds) this.#families.toolRounds.inc({ outcome }, 0);
-    for (const api of batchApis) for (const outcome of lineOutcomes) this.#families.batchLines.inc({ api, outcome }, 0);
     for (const operation of operations) {
       firstDeltas.zero({ operation });
       memory.zero({ operation });

@@ -124,8 +124,6 @@ export interface BackgroundListeners {
   readonly usage: Pick<UsageLedger, 'countRefusal'>;
   readonly lastHour: Pick<LastHour, 'countRefusal'>;
   readonly features: Pick<FeatureHooks, 'backgroundEnded'>;
-  /** Called for the job of a line of a batch. */
-  readonly lineEnded: (client: string) => void;
   readonly log: Logger;
 }
 
@@ -135,7 +133,6 @@ export function observeBackground({
   usage,
   lastHour,
   features,
-  lineEnded,
   log,
 }: BackgroundListeners): BackgroundObserver {
   return {
@@ -148,7 +145,6 @@ export function observeBackground({
       const times = { queue_ms: waitedMs, execution_ms: executionMs };
       log.info('background_job_ended', { ...ids, operation, outcome, cancelled_by, error, ...times });
       const { id, form } = background.accepted;
-      if (form.line !== undefined) lineEnded(client);
       features.backgroundEnded({ id, request, form, end: { ...end, queueMs: waitedMs } });
       if (error === undefined) return;
       lastHour.countRefusal();

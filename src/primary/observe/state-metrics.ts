@@ -79,7 +79,6 @@ export interface GaugeSources {
   readonly host: Pick<Host, 'product' | 'termination' | 'logWriteErrors' | 'defects'>;
   readonly clis: readonly MeasuredCli[];
   readonly room: WaitingRoom;
-  readonly batches: { readonly running: number };
   readonly background: Pick<BackgroundJobs, 'counts'>;
   readonly conversations: ConversationStore;
   readonly responses: Pick<StoredResponses, 'counts'>;
@@ -101,7 +100,6 @@ export function addServiceGauges(registry: Registry, sources: GaugeSources): voi
   const jobs = 'Background jobs that have not ended, by state. A running job holds a slot.';
   addGauge(registry, 'background_jobs', jobs, () => background.counts, 'state');
   gauge('background_jobs_limit', 'Background jobs that may wait.', () => config.maxJobs);
-  gauge('batches_running', 'Batches that this host runs.', () => sources.batches.running);
   gauge('conversations', 'Conversations in memory.', () => conversations.counts.conversations);
   gauge('conversation_bytes', 'Text of all conversations, bytes.', () => conversations.counts.bytes);
   gauge('conversation_tokens', 'Tokens of all conversations, estimated.', () => conversations.counts.tokens);

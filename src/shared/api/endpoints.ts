@@ -34,23 +34,6 @@ export const readingErrors = [
   'concurrency_limited',
 ] as const satisfies readonly PublicCode[];
 
-/** Errors of an upload. */
-const fileErrors = [
-  ...accessErrors,
-  'payload_too_large',
-  'shutting_down',
-  'store_unavailable',
-] as const satisfies readonly PublicCode[];
-
-/** Errors of endpoints that create a batch. Its jobs fail in its results. */
-export const batchErrors = [
-  ...fileErrors,
-  'not_found',
-  'concurrency_limited',
-  'idempotency_in_progress',
-  'idempotency_mismatch',
-] as const satisfies readonly PublicCode[];
-
 const list = [
   { method: 'POST', route: '/ask', errors: [...jobErrors, 'not_found'], others: [202] },
   { method: 'POST', route: '/chat', errors: [...jobErrors, 'not_found'], others: [202] },
@@ -102,11 +85,6 @@ const list = [
 const shared = [
   { method: 'GET', route: '/v1/models', errors: [] },
   { method: 'GET', route: '/v1/models/{id}', errors: ['not_found'] },
-  { method: 'GET', route: '/v1/files', errors: [...keptErrors, 'not_found'] },
-  { method: 'POST', route: '/v1/files', errors: [...fileErrors, 'not_found'] },
-  { method: 'GET', route: '/v1/files/{file_id}', errors: [...keptErrors, 'not_found'] },
-  { method: 'DELETE', route: '/v1/files/{file_id}', errors: [...keptErrors, 'not_found'] },
-  { method: 'GET', route: '/v1/files/{file_id}/content', errors: [...keptErrors, 'not_found'] },
 ] as const;
 
 type Listed = (typeof list)[number] | (typeof shared)[number];

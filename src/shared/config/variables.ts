@@ -44,9 +44,6 @@ export type SwitchPosition = (typeof switchPositions)[number];
 
 export const localUserModes = ['off', 'identify', 'require'] as const;
 
-/** Where files and batches of clients are stored. `store`: only in a store that survives a restart. */
-const filePlaces = ['store', 'memory', 'off'] as const;
-
 const daySeconds = 86_400;
 
 /**
@@ -96,11 +93,6 @@ export const variables = {
   MODEL_API_MAX_JOBS: ['maxJobs', integer(0, 1_000_000), '1000'],
   MODEL_API_JOB_TTL_SECONDS: ['jobTtlMs', seconds(1, 365 * daySeconds), '86400'],
   MODEL_API_STORE: ['store', coreStore, 'memory'],
-  MODEL_API_FILES: ['files', oneOf(filePlaces), 'store'],
-  MODEL_API_FILES_MB: ['fileBytes', megabytes(1, 1_000_000), '512'],
-  MODEL_API_MAX_FILES: ['maxFiles', integer(1, 1_000_000), '1000'],
-  MODEL_API_MAX_BATCH_LINES: ['maxBatchLines', integer(1, 10_000_000), '50000'],
-  MODEL_API_FILES_TTL_SECONDS: ['fileTtlMs', seconds(1, 365 * daySeconds), '2592000'],
   MODEL_API_READ_BACK: ['readBack', flag, 'true'],
   MODEL_API_CLI: ['cli', coreClis.MODEL_API_CLI, 'auto'],
   MODEL_API_CLI_COMMAND: ['cliCommand', command, null],

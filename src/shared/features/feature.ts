@@ -31,6 +31,8 @@ export interface FeatureEndpoint {
   /** Parameters in the query. */
   readonly query?: Readonly<Record<string, z.ZodType>>;
   readonly body?: { readonly schema: z.ZodType; readonly example: object };
+  /** Body in the form `multipart/form-data`. */
+  readonly form?: z.ZodType;
   /** Whether requests are refused if no API key is configured. */
   readonly alwaysNeedsKey?: true;
   /** Whether no request needs an API key. */
@@ -57,7 +59,7 @@ export interface DoorDescription {
   readonly error: z.ZodType;
   /** Answer that is a stream. */
   readonly stream: { readonly mediaType: string; readonly schema: z.ZodType };
-  /** Bodies of this API at /v1/models and /v1/files. */
+  /** Bodies of this API at /v1/models. */
   readonly shared?: {
     readonly model: z.ZodType;
     readonly models: z.ZodType;
@@ -66,22 +68,31 @@ export interface DoorDescription {
   };
 }
 
+/** Endpoints of a feature at paths of the APIs of others, for the documents. */
+export interface EndpointsOfApi {
+  /** Route of the API whose errors these endpoints have; null if they have the errors of any. */
+  readonly formOf: `/${string}` | null;
+  readonly endpoints: readonly FeatureEndpoint[];
+}
+
 /** Everything about a feature that both processes and the documents read. Reading it has no effect. */
 export interface SharedFeature<V extends FeatureVariables = FeatureVariables> extends ConfiguredFeature<V> {
   readonly name: string;
+  /** Names of the earlier features that the feature imports. */
+  readonly needs?: readonly string[];
   /** Calls from the workers to the primary. */
   readonly calls: Calls;
   /** Calls from the primary to workers. */
   readonly workerCalls?: Calls;
   /** Routes that accept tools. */
   readonly toolRoutes?: readonly `/${string}`[];
-  /** Names of the APIs whose requests a batch can contain. */
-  readonly batchApis?: readonly string[];
   readonly endpoints: readonly FeatureEndpoint[];
   /** Returns the endpoints with the options of keys of all features in their bodies, for the documents. */
   readonly endpointsWith?: (fields: KeyFields) => readonly FeatureEndpoint[];
   /** Loads and returns the description of an API of other programs, which only the documents need. */
   readonly describeDoor?: () => DoorDescription;
+  /** Loads and returns the endpoints at paths of the APIs of others, which only the documents need. */
+  readonly describeRoutes?: () => readonly EndpointsOfApi[];
   /** Fields that POST /ask and POST /chat accept in addition. */
   readonly requestFields: RequestFields;
   /** Values of `event` in the log, and their meanings. */
@@ -107,17 +118,14 @@ export function setupReportWith(features: readonly Pick<SharedFeature, 'port'>[]
   return withFields(setupFields, Object.fromEntries(urls)).readonly().meta({ id: 'SetupReport' });
 }
 
-type WithDoorNames = Pick<SharedFeature, 'toolRoutes' | 'batchApis'>;
+type WithDoorNames = Pick<SharedFeature, 'toolRoutes'>;
 
-/** Routes with tools and APIs of batches. Metrics have a series for each from the start. */
+/** Routes with tools. Metrics have a series for each from the start. */
 export type DoorNames = Required<WithDoorNames>;
 
-/** Returns the routes with tools and the APIs of batches of all features. */
+/** Returns the routes with tools of all features. */
 export function doorNamesOf(features: readonly WithDoorNames[]): DoorNames {
-  return {
-    toolRoutes: features.flatMap(({ toolRoutes = [] }) => toolRoutes),
-    batchApis: features.flatMap(({ batchApis = [] }) => batchApis),
-  };
+  return { toolRoutes: features.flatMap(({ toolRoutes = [] }) => toolRoutes) };
 }
 
 /** Returns the fields that all features add to POST /ask and POST /chat. */

@@ -10,17 +10,6 @@ import { acceptedView, jobForm, jobListOrder, jobPage, jobStatuses, jobView } fr
 import { scopes } from '../config/api-keys.js';
 import { localUserModes } from '../config/variables.js';
 import { conversationPage, titledConversation } from '../conversation.js';
-import {
-  batchApi,
-  batchCaller,
-  batchView,
-  endCauses,
-  filePurposes,
-  fileView,
-  lineOrder,
-  lineResult,
-  pageOrder,
-} from '../files.js';
 import { turnToImport } from '../imported-turn.js';
 import { continuedText, imageTypes, jobDone, jobEvent, jobRequest, message } from '../job.js';
 import { logStyles } from '../log/text.js';
@@ -75,8 +64,8 @@ export const workerSettingsSchema = z.object({
   bodyLimitBytes: z.int(),
   /** First start of the service, milliseconds since the epoch. */
   firstStartMs: z.number(),
-  /** Whether clients may create batches. */
-  hasBatches: z.boolean(),
+  /** What clients can do with each model because of a feature. */
+  modelAbilities: z.array(z.string()),
   allowedHosts: z.array(z.string()).nullable(),
   allowedOrigins: z.array(z.string()),
   trustedProxies: z.array(z.string()),
@@ -298,62 +287,6 @@ export const primaryCalls = {
   continuedText: { request: ownedKey, answer: continuedText },
   /** Removes a response. Responses that follow it are kept. */
   deleteResponse: { request: ownedKey, answer: nothing },
-  /** Begins an upload. */
-  createFile: {
-    request: z.object({
-      client: z.string(),
-      purpose: z.enum(filePurposes),
-      name: z.string(),
-      mediaType: z.string(),
-    }),
-    answer: z.object({ id: z.string() }),
-  },
-  /** Adds bytes, in base64, to an upload. */
-  appendFile: { request: ownedKey.extend({ data: z.string() }), answer: nothing },
-  /** Ends an upload. `ttlMs`: time until the file expires; null for the longest one. */
-  completeFile: {
-    request: ownedKey.extend({
-      purpose: z.enum(filePurposes),
-      lines: z.int().nonnegative(),
-      ttlMs: z.number().nullable(),
-    }),
-    answer: fileView,
-  },
-  file: { request: ownedKey, answer: fileView },
-  /** Reads a piece of a file, in base64, from one byte position to another at most. Empty after the last piece. */
-  filePiece: {
-    request: ownedKey.extend({ from: z.int().nonnegative(), to: z.int().nonnegative().optional() }),
-    answer: z.object({ data: z.string() }),
-  },
-  /** Checks whether a batch may be created from a file, before the file is read. */
-  checkBatch: {
-    request: fileView.unwrap().pick({ purpose: true, lines: true }).extend({ client: z.string() }),
-    answer: nothing,
-  },
-  /** `purpose`: null for all files that clients see. */
-  files: {
-    request: z.object({ order: pageOrder, purpose: z.enum(filePurposes).nullable() }),
-    answer: z.object({ files: z.array(fileView), hasMore: z.boolean() }),
-  },
-  deleteFile: { request: ownedKey, answer: nothing },
-  createBatch: {
-    request: z.object({
-      client: z.string(),
-      caller: batchCaller,
-      api: batchApi,
-      inputFile: z.string(),
-      metadata: z.record(z.string(), z.string()).nullable(),
-    }),
-    answer: batchView,
-  },
-  batch: { request: ownedKey, answer: batchView },
-  batches: {
-    request: z.object({ order: pageOrder, apis: z.array(batchApi) }),
-    answer: z.object({ batches: z.array(batchView), hasMore: z.boolean() }),
-  },
-  cancelBatch: { request: ownedKey, answer: batchView },
-  /** Removes a batch that has ended, with its results. */
-  deleteBatch: { request: ownedKey, answer: nothing },
   /** Counts one request in the rate window of this client. */
   rate: { request: z.object({ client: z.string() }), answer: rateVerdict },
   /**
@@ -432,29 +365,5 @@ export const workerCalls = {
    */
   retire: { request: z.object({ limitMs: z.number() }), answer: nothing },
   figures: { request: nothing, answer: figures },
-  /**
-   * Parses a line of a batch and submits its job. Resolves with the result of a line that is no valid request. Rejects if
-   * the job cannot be accepted at the moment.
-   */
-  submitLine: { request: lineOrder, answer: z.object({ refused: lineResult.nullable() }) },
-  /** Writes the result of a line whose job has ended. `cause`: why the job was cancelled, if the batch has cancelled it. */
-  finishLine: {
-    request: z.object({
-      api: batchApi,
-      client: z.string(),
-      jobId: z.string(),
-      cause: z.enum(endCauses).nullable(),
-    }),
-    answer: lineResult,
-  },
-  /** Writes the results of lines that got no job. */
-  endLines: {
-    request: z.object({
-      api: batchApi,
-      ids: z.array(z.string().nullable()).readonly(),
-      cause: z.enum(endCauses),
-    }),
-    answer: z.object({ results: z.array(lineResult) }),
-  },
 };
 export type WorkerCalls = typeof workerCalls;

@@ -100,3 +100,12 @@ export function shellQuoted(text: string): string {
 export function shellWord(word: string): string {
   return /^[\w@%+=:,./{}-]+$/.test(word) ? word : shellQuoted(word);
 }
+
+const dayMs = 86_400_000;
+
+/** Formats a time limit, such as `30 days` or `5 min`. */
+export function formatSpan(ms: number): string {
+  const days = ms / dayMs;
+  if (!Number.isInteger(days)) return formatDuration(ms);
+  return days === 1 ? '1 day' : `${days} days`;
+}

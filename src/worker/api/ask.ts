@@ -19,7 +19,7 @@ import {
 } from '../jobs/answer-format.js';
 import { acceptJob } from '../jobs/background.js';
 import { documentOf, textDocument } from '../jobs/documents.js';
-import { type FileForm, type FileForms, senderOf } from '../jobs/file-references.js';
+import { type FileForm, type FileForms, fillFiles, senderOf } from '../jobs/file-references.js';
 import { followsJob, ownRequest, prefersAsync, type RequestedJob } from '../jobs/job-request.js';
 import { imageOf, messageOf, type ShownPart } from '../jobs/message-parts.js';
 import { answerWithJob, type JobParts } from '../jobs/run-job.js';
@@ -43,7 +43,7 @@ export function postAsk(parts: JobParts): AsyncHandler {
   const schema = withFields<AskRequest>(askRequest, fields);
   return async (req, res) => {
     const body = await readBody(req, res, parts.bodies, schema);
-    await parts.files.fill(body, fileForms, senderOf(res));
+    await fillFiles(parts.features.readFiles, body, fileForms, senderOf(res));
     const job = {
       operation: 'ask',
       text: body.prompt,
@@ -59,7 +59,7 @@ export function postChat(parts: JobParts): AsyncHandler {
   const schema = withFields<ChatRequest>(chatRequest, fields);
   return async (req, res) => {
     const body = await readBody(req, res, parts.bodies, schema);
-    await parts.files.fill(body, fileForms, senderOf(res));
+    await fillFiles(parts.features.readFiles, body, fileForms, senderOf(res));
     const { message: text, conversation_id: conversationId, version_of: versionOf } = body;
     const job = {
       operation: 'chat',

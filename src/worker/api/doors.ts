@@ -13,7 +13,7 @@ import { setIgnoredQuery } from '../jobs/job-request.js';
  */
 
 /** Matches the paths that several APIs share. The native API has /models, too. */
-const sharedPaths = /^files(?:\/|$)|^models\/./;
+const sharedPaths = /^models\/./;
 
 const target = /^([a-z][a-z0-9+.-]*:\/\/[^/?#]*)?([^?#]*)(.*)$/is;
 
@@ -61,10 +61,9 @@ function withoutV1(path: string): string {
 }
 
 /** Returns the paths below /v1 that a client can send a body to. */
-function presentPaths({ doors, routes }: Pick<RequestHooks, 'doors' | 'routes'>): string {
+function presentPaths({ routes }: Pick<RequestHooks, 'routes'>): string {
   const posts = routes.filter(({ route, post }) => post !== undefined && /^\/v1\/[^{]*$/.test(route));
-  const files = hasForm(doors, 'files') ? ['/v1/files'] : [];
-  const paths = [...posts.map(({ route }) => route as string), ...files].toSorted();
+  const paths = posts.map(({ route }) => route as string).toSorted();
   return `POST ${paths.slice(0, -1).join(', ')} and ${paths.at(-1)}, and GET /v1/models`;
 }
 
@@ -96,17 +95,14 @@ function doorOf(req: Request, doors: readonly Door[]): Door | undefined {
   return owner ?? doors.find((door) => door.errorFormOf(req) !== null);
 }
 
-/** Bodies that each API has in its own form. */
-type SharedKind = 'models' | 'files';
-
-/** Whether an API has bodies of this kind. */
-export function hasForm(doors: readonly Door[], kind: SharedKind): boolean {
-  return doors.some((door) => door[kind] !== undefined);
+/** Whether an API has bodies of models. */
+export function haveModels(doors: readonly Door[]): boolean {
+  return doors.some(({ models }) => models !== undefined);
 }
 
-/** Returns the form of bodies in the API that a request is for, or else in the last API that has such bodies. */
-export function formFor<K extends SharedKind>(req: Request, doors: readonly Door[], kind: K): NonNullable<Door[K]> {
-  const form = doorOf(req, doors)?.[kind] ?? doors.findLast((door) => door[kind] !== undefined)?.[kind];
+/** Returns the bodies of models in the API that a request is for, or else in the last API that has such bodies. */
+function modelsFor(req: Request, doors: readonly Door[]): NonNullable<Door['models']> {
+  const form = doorOf(req, doors)?.models ?? doors.findLast(({ models }) => models !== undefined)?.models;
   if (!form) throw new RelayError('not_found', 'no such path');
   return form;
 }
@@ -114,7 +110,7 @@ export function formFor<K extends SharedKind>(req: Request, doors: readonly Door
 /** Lists the models for SDKs. The list has one page. */
 export function getDoorModels(primary: Primary, context: ModelsContext, doors: readonly Door[]): AsyncHandler {
   return async (req, res) => {
-    const form = formFor(req, doors, 'models');
+    const form = modelsFor(req, doors);
     setIgnoredQuery(req, res, form.knownQuery ?? new Set());
     const { models } = await primary.call('models', {});
     sendJson(res, form.list(defaultFirst(models), context));
@@ -130,7 +126,7 @@ export function getDoorModel(primary: Primary, context: ModelsContext, doors: re
   return async (req, res) => {
     const { model: found } = await primary.call('model', { name: [req.params.id].flat().join('/') });
     if (found === null) throw new RelayError('not_found', 'no such model', { details: [modelDetail] });
-    sendJson(res, formFor(req, doors, 'models').one(found, context));
+    sendJson(res, modelsFor(req, doors).one(found, context));
   };
 }
 

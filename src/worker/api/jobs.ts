@@ -13,23 +13,22 @@ import {
 import type { JobView } from '../../shared/background.js';
 import { fromWire, invalid, RelayError } from '../../shared/errors.js';
 import { isAdmin } from '../access/authenticate.js';
-import { doorBody } from '../batches/answers.js';
 import { queryOf } from '../http/body.js';
 import { EventStream, eventText } from '../http/event-stream.js';
 import type { AsyncHandler, Primary } from '../http/exchange.js';
 import { errorBodyOf, sendBody, sendJson, untilGone, workerLeaves } from '../http/responses.js';
 import { type CompletedAnswer, eventIn, type WrittenEvent } from '../jobs/answer-format.js';
 import { cancelledBy, formOf, listedJob, storedBody } from '../jobs/background.js';
-import type { BatchTable } from '../jobs/batch-lines.js';
+import { type OfflineRoutes, offlineBody } from '../jobs/offline-routes.js';
 import { follow, type JobParts } from '../jobs/run-job.js';
 import { OwnStream, ownFormats } from './ask.js';
 
 /** Routes for jobs with open requests, and for background jobs, which were sent with `Prefer: respond-async`. */
 
-/** Access to the answers of background jobs. `batchLines`: APIs of features. */
+/** Access to the answers of background jobs. `offlineRoutes`: APIs of features. */
 interface StoredAnswers {
   readonly primary: Primary;
-  readonly batchLines: BatchTable;
+  readonly offlineRoutes: OfflineRoutes;
 }
 
 export function getJobs(primary: Primary): AsyncHandler {
@@ -50,14 +49,14 @@ export function getJobs(primary: Primary): AsyncHandler {
   };
 }
 
-export function getJob({ primary, batchLines }: StoredAnswers): AsyncHandler {
+export function getJob({ primary, offlineRoutes }: StoredAnswers): AsyncHandler {
   return async (req, res) => {
     const { client, requestId } = res.locals;
     using caller = untilGone(res);
     const job = await primary.call('job', { id: String(req.params.job_id), client });
     if (job.status !== 'succeeded') return sendJson(res, jobBodyOf(job, requestId));
     const body = await storedBody(primary, job, client, (answer) =>
-      JSON.stringify({ ...listedJob(job), result: formatOf(job, batchLines)(answer), request_id: requestId }),
+      JSON.stringify({ ...listedJob(job), result: formatOf(job, offlineRoutes)(answer), request_id: requestId }),
     );
     await sendBody(res, body, caller.signal);
   };
@@ -190,21 +189,21 @@ class NumberedStream extends OwnStream {
 }
 
 /** Returns the format of the corresponding plain request. */
-function formatOf(job: JobView, batchLines: BatchTable): (answer: CompletedAnswer) => object {
+function formatOf(job: JobView, offlineRoutes: OfflineRoutes): (answer: CompletedAnswer) => object {
   const { route } = formOf(job);
-  return route === '/ask' || route === '/chat' ? ownFormats[route].body : doorBody(job, batchLines);
+  return route === '/ask' || route === '/chat' ? ownFormats[route].body : offlineBody(job, offlineRoutes);
 }
 
 /** Sends all events after the id `after` to a client. The final answer comes from the store. */
 export async function sendJobEvents(
-  { primary, batchLines }: StoredAnswers,
+  { primary, offlineRoutes }: StoredAnswers,
   job: JobView,
   after: LastEvent,
   out: EventStream,
   client: string,
   signal: AbortSignal,
 ): Promise<void> {
-  const format = new NumberedStream(formatOf(job, batchLines), job.requestId, after);
+  const format = new NumberedStream(formatOf(job, offlineRoutes), job.requestId, after);
   const end = await follow(primary.stream('jobEvents', { id: job.id, client }, signal), async (event) => {
     const text = eventIn(format, event);
     if (text !== '') await out.write(text, signal);

@@ -6,12 +6,12 @@ import type { Calls, Peer } from '../../shared/ipc/peer.js';
 import type { WorkerCalls } from '../../shared/ipc/protocol.js';
 import type { Authority } from '../access/authenticate.js';
 import type { RouteGuards } from '../access/guards.js';
-import type { FileBodies } from '../files/pages.js';
 import type { AnswerRecorder } from '../http/answer-recorder.js';
 import type { ErrorForm, Handler, Reply, RequestTracer } from '../http/exchange.js';
 import type { JobOfRequest } from '../jobs/admission.js';
-import type { BatchTable } from '../jobs/batch-lines.js';
 import type { JobInspector } from '../jobs/documents.js';
+import type { ReadReferences } from '../jobs/file-references.js';
+import type { OfflineRoutes } from '../jobs/offline-routes.js';
 import type { JobParts } from '../jobs/run-job.js';
 
 /** Parts of a worker that features may use. */
@@ -62,8 +62,6 @@ export interface Door {
   readonly requestIdHeader?: string;
   /** Form of models at /v1/models. */
   readonly models?: ModelForms;
-  /** Form of files at /v1/files. */
-  readonly files?: FileBodies;
   /** Resources below /v1 that only this API has, so that headers of other APIs have no meaning there. */
   readonly resources?: ReadonlySet<string>;
   /** Resources below /v1 that this API has, and this service does not. */
@@ -78,8 +76,8 @@ export interface Door {
 export interface ModelsContext {
   /** First start of the service, milliseconds since the epoch: the date of a model whose name has none. */
   readonly firstStartMs: number;
-  /** Whether clients may create batches. */
-  readonly hasBatches: boolean;
+  /** What clients can do with each model because of a feature. */
+  readonly modelAbilities: readonly string[];
 }
 
 /** Bodies about models. A list begins with the default model, and has one page. */
@@ -109,8 +107,10 @@ export interface WorkerPart {
   readonly tracer?: RequestTracer;
   /** Inspects the documents of requests. Without a feature that has this, each document is refused. */
   readonly documents?: JobInspector;
-  /** Lines of batches of its API. */
-  readonly batchLines?: BatchTable;
+  /** Routes of its API whose requests need not come over HTTP. */
+  readonly offlineRoutes?: OfflineRoutes;
+  /** Reads the files to which requests refer. */
+  readonly readFiles?: ReadReferences;
   /**
    * Returns fields to add to the form of a background job. No other feature may use their names. Throws
    * `validation_error` if the request must be refused.

@@ -3,8 +3,9 @@ import type { RequestFields } from '../../shared/features/feature.js';
 import type { AnswerRecorder } from '../http/answer-recorder.js';
 import type { Reply, RequestTracer } from '../http/exchange.js';
 import type { JobAdmission, JobOfRequest } from '../jobs/admission.js';
-import type { BatchTable } from '../jobs/batch-lines.js';
 import { type JobInspector, noDocuments } from '../jobs/documents.js';
+import type { ReadReferences } from '../jobs/file-references.js';
+import type { OfflineRoutes } from '../jobs/offline-routes.js';
 import type { JobParts } from '../jobs/run-job.js';
 import type { Door, FeatureRoute, WorkerCore, WorkerModule, WorkerPart } from './feature.js';
 
@@ -42,6 +43,10 @@ export class RequestHooks implements JobAdmission {
     return this.#parts.flatMap(({ door = [] }) => door);
   }
 
+  get readFiles(): ReadReferences | null {
+    return this.#parts.find(({ readFiles }) => readFiles !== undefined)?.readFiles ?? null;
+  }
+
   /** Handlers of the calls of all features from the primary. */
   get handlers(): NonNullable<WorkerPart['handlers']> {
     return Object.assign({}, ...this.#parts.map(({ handlers }) => handlers)) as NonNullable<WorkerPart['handlers']>;
@@ -57,9 +62,8 @@ export class RequestHooks implements JobAdmission {
     return this.#parts.find(({ documents }) => documents !== undefined)?.documents ?? noDocuments;
   }
 
-  /** Lines of batches of the APIs of features. */
-  get batchLines(): BatchTable {
-    return Object.assign({}, ...this.#parts.map(({ batchLines }) => batchLines)) as BatchTable;
+  get offlineRoutes(): OfflineRoutes {
+    return Object.assign({}, ...this.#parts.map(({ offlineRoutes }) => offlineRoutes)) as OfflineRoutes;
   }
 
   /** Returns the routes of the APIs with this additional port, and of those below /v1, which each port has. */

@@ -46,7 +46,7 @@ export async function readBody<T>(
 /** Bytes that are counted in one turn of the event loop. */
 const countedAtOnce = 256 * 1024;
 
-/** Checks JSON that is not a body of its own, such as a line of a batch, like a body. */
+/** Checks JSON that is not a body of its own, such as a line of a file, like a body. */
 export async function readJsonBytes<T>(bytes: Buffer, schema: z.ZodType<T>): Promise<T> {
   const structure = new JsonStructure(structureLimits);
   for (let from = 0; from < bytes.length; from += countedAtOnce) {

@@ -1,5 +1,7 @@
 import type { Request } from 'express';
 import type { RequestFields } from '../../shared/features/feature.js';
+import type { ReadReferences } from './file-references.js';
+import type { OfflineRoutes } from './offline-routes.js';
 
 /** Request for a job, as features see it. */
 export interface JobOfRequest {
@@ -14,6 +16,9 @@ export interface JobOfRequest {
 export interface JobAdmission {
   /** Fields of the native API that belong to features. */
   readonly fields: RequestFields;
+  /** Reads the files to which requests refer; null if this service stores no files. */
+  readonly readFiles: ReadReferences | null;
+  readonly offlineRoutes: OfflineRoutes;
   /** Returns what features add to the form of a background job. Throws `validation_error` if one refuses the request. */
   admitJob(job: JobOfRequest): Readonly<Record<string, unknown>>;
 }

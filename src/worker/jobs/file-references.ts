@@ -1,20 +1,17 @@
-import { isUtf8 } from 'node:buffer';
-import { isImage, maxDocuments } from '../../shared/api/ask.js';
-import { inLine, inLines } from '../../shared/async.js';
-import { holderOf } from '../../shared/client.js';
-import { cancelled, invalid, RelayError } from '../../shared/errors.js';
-import type { FileView } from '../../shared/files.js';
-import { imageTypes } from '../../shared/job.js';
-import { binaryTypeOf, isPdf, maxBinaryBytes } from '../../shared/tables/document-types.js';
+import { maxDocuments } from '../../shared/api/ask.js';
+import { invalid, RelayError } from '../../shared/errors.js';
 import { isObject } from '../../shared/text/json-schema.js';
-import { findUserFile, readWholeFile } from '../files/content.js';
-import type { Primary, Reply } from '../http/exchange.js';
+import type { Reply } from '../http/exchange.js';
 
 /** Object of a request that refers to a file by `file_id`. */
 export type Reference = Record<string, unknown>;
 
 /** File that a request refers to, with its bytes in base64. */
-type ReferredFile = Pick<FileView, 'name' | 'mediaType'> & { readonly data: string };
+interface ReferredFile {
+  readonly name: string;
+  readonly mediaType: string;
+  readonly data: string;
+}
 
 /** How the parts of one type can refer to a file. */
 export interface FileForm {
@@ -33,14 +30,15 @@ export interface FileForm {
 /** Forms of one API by the type of the part, or by the field of the body for the service's own API. */
 export type FileForms = Readonly<Record<string, FileForm>>;
 
-interface FoundReference {
+/** Reference in a request. `path`: field with the id. */
+export interface FoundReference {
   readonly form: FileForm;
   readonly reference: Reference;
   readonly path: string;
 }
 
 /** Sender of a request, and the bytes of its body. */
-interface ReferringRequest {
+export interface ReferringRequest {
   readonly client: string;
   readonly bytes: number;
   /** Whether nobody waits for the answer any more. */
@@ -53,74 +51,38 @@ export function senderOf(res: Reply): ReferringRequest {
   return { client, bytes: structure?.bytes ?? 0, isGone: () => res.closed };
 }
 
-/** Adds the bytes of files to the requests that refer to them. Reads the files of one request at a time. */
-export class FileReferences {
-  readonly #primary: Primary;
-  readonly #limitBytes: () => number;
-  readonly #inLine = inLine();
-  readonly #inLineOf = inLines();
+/** Adds the bytes of files to references. Rejects with `validation_error`, `not_found` or `payload_too_large`. */
+export type ReadReferences = (found: readonly FoundReference[], sender: ReferringRequest) => Promise<void>;
 
-  /** `limitBytes` returns the largest size of a body together with its files. */
-  constructor(primary: Primary, limitBytes: () => number) {
-    this.#primary = primary;
-    this.#limitBytes = limitBytes;
+/**
+ * Adds the files to the parts of a checked body. Rejects with `validation_error` if the body has too many documents or
+ * refers to an unsuitable file, with `not_found` if the client has no such file, and with `payload_too_large`.
+ * `readFiles` is null if this service stores no files.
+ */
+export async function fillFiles(
+  readFiles: ReadReferences | null,
+  body: object,
+  forms: FileForms,
+  sender: ReferringRequest,
+): Promise<void> {
+  const found: FoundReference[] = [];
+  let documents = 0;
+  for (const { part, path, type = String(part.type) } of partsIn(body)) {
+    const form = Object.hasOwn(forms, type) ? forms[type] : undefined;
+    if (form?.isDocument && ++documents > maxDocuments)
+      throw invalid(path, `is document ${documents}: a request may have ${maxDocuments}`);
+    const reference = form?.referenceIn(part) ?? null;
+    if (form !== undefined && reference !== null) found.push({ form, reference, path: `${path}${form.path}.file_id` });
   }
-
-  /**
-   * Adds the files to the parts of a checked body. Rejects with `validation_error` if the body has too many documents or
-   * refers to an unsuitable file, with `not_found` if the client has no such file, and with `payload_too_large`.
-   */
-  async fill(body: object, forms: FileForms, sender: ReferringRequest): Promise<void> {
-    const found: FoundReference[] = [];
-    let documents = 0;
-    for (const { part, path, type = String(part.type) } of partsIn(body)) {
-      const form = Object.hasOwn(forms, type) ? forms[type] : undefined;
-      if (form?.isDocument && ++documents > maxDocuments)
-        throw invalid(path, `is document ${documents}: a request may have ${maxDocuments}`);
-      const reference = form?.referenceIn(part) ?? null;
-      if (form !== undefined && reference !== null)
-        found.push({ form, reference, path: `${path}${form.path}.file_id` });
-    }
-    if (found.length === 0) return;
-    // The requests of a key holder take turns, and so do the holders, however many sub-clients one has.
-    await this.#inLineOf(holderOf(sender.client), () => this.#inLine(() => this.#readAll(found, sender)));
-  }
-
-  async #readAll(found: readonly FoundReference[], { client, bytes, isGone }: ReferringRequest): Promise<void> {
-    if (isGone?.()) throw cancelled('the client has disconnected');
-    const views = new Map<string, FileView>();
-    let total = bytes;
-    for (const { form, reference, path } of found) {
-      const id = idIn(reference, path);
-      if (reference[form.field] != null) throw invalid(path, `must not be sent together with ${form.field}`);
-      const view = views.get(id) ?? (await findUserFile(this.#primary, id, client, path));
-      if (view.bytes > maxBinaryBytes) throw invalid(path, 'must be a file of at most 32 MB');
-      views.set(id, view);
-      total += base64Length(view.bytes);
-      if (total > this.#limitBytes()) throw tooLarge(this.#limitBytes());
-    }
-    const files = new Map<string, TypedFile>();
-    for (const { form, reference, path } of found) {
-      const id = idIn(reference, path);
-      const { name = '', mediaType = '' } = views.get(id) ?? {};
-      const file = files.get(id) ?? typedFile(await readWholeFile(this.#primary, id, client, path), mediaType);
-      files.set(id, file);
-      const type = form.isDocument ? file.documentType : file.imageType;
-      form.fill(reference, { name, mediaType: type, data: file.data });
-    }
-  }
+  const [first] = found;
+  if (first === undefined) return;
+  if (readFiles === null) throw missingFile(first.path, 'this service stores no files');
+  await readFiles(found, sender);
 }
 
-/** Bytes of a file in base64, and its type as a document and as an image. */
-interface TypedFile {
-  readonly data: string;
-  readonly documentType: string;
-  readonly imageType: string;
-}
-
-function typedFile(bytes: Buffer, named: string): TypedFile {
-  const imageType = imageTypes.find((type) => isImage(type, bytes)) ?? unknownType;
-  return { data: bytes.toString('base64'), documentType: documentType(bytes, named), imageType };
+/** Returns the error about a file that a request names. `path`: field with its id. */
+export function missingFile(path: string, message: string): RelayError {
+  return new RelayError('not_found', `${path}: ${message}`, { details: [{ path, message }] });
 }
 
 interface FoundPart {
@@ -164,29 +126,4 @@ function addParts(found: FoundPart[], content: unknown, path: string): void {
 function* objectsIn(list: unknown, path: string): Generator<FoundPart> {
   if (!Array.isArray(list)) return;
   for (const [index, part] of list.entries()) if (isObject(part)) yield { part, path: `${path}.${index}` };
-}
-
-function idIn({ file_id: id }: Reference, path: string): string {
-  if (typeof id !== 'string') throw invalid(path, id == null ? 'must be sent' : 'must be a string');
-  return id;
-}
-
-function base64Length(bytes: number): number {
-  return Math.ceil(bytes / 3) * 4;
-}
-
-function tooLarge(limitBytes: number): RelayError {
-  const message = `the body is larger than ${limitBytes} bytes including the files that it refers to (MODEL_API_BODY_LIMIT)`;
-  return new RelayError('payload_too_large', message);
-}
-
-/** Type of files whose uploader has named none that a data URL can have. */
-const unknownType = 'application/octet-stream';
-
-/** Returns the type of a document, by its bytes if the client has not named the type of the file. */
-function documentType(bytes: Buffer, named: string): string {
-  const binary = isPdf(bytes) ? 'application/pdf' : binaryTypeOf(bytes);
-  if (binary !== null) return binary;
-  const [type = unknownType] = /^[a-z]+\/[a-z0-9.+-]+/.exec(named.toLowerCase()) ?? [];
-  return type === unknownType && isUtf8(bytes) ? 'text/plain' : type;
 }

@@ -31,7 +31,6 @@ import {
 } from './answer-format.js';
 import { AnswerText, type SpillFolder } from './answer-text.js';
 import type { JobInspector } from './documents.js';
-import type { FileReferences } from './file-references.js';
 import { inWordsOf, noteDroppedTools, type ParsedRequest, requestOf, setFallback, setIgnored } from './job-request.js';
 
 /** Finished answer whose end the client does not have yet. */
@@ -55,7 +54,6 @@ export interface JobParts {
   readonly features: JobAdmission;
   readonly bodies: BodyMemory;
   readonly spill: Pick<SpillFolder, 'file'>;
-  readonly files: Pick<FileReferences, 'fill'>;
   readonly documents: JobInspector;
   readonly clock: Clock;
 }
@@ -66,7 +64,7 @@ export interface JobParts {
  * and for defects. `whenWhole` is awaited before the end of the answer is sent.
  */
 export async function answerWithJob(
-  parts: Omit<JobParts, 'bodies' | 'files'>,
+  parts: Omit<JobParts, 'bodies'>,
   res: Reply,
   parsed: ParsedRequest,
   formatOf: AnswerFormat | ((request: JobRequest) => AnswerFormat),

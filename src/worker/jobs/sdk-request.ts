@@ -4,7 +4,7 @@ import type { Message } from '../../shared/job.js';
 import { subClientByBody } from '../access/authenticate.js';
 import { type BodySchema, readBody } from '../http/body.js';
 import type { Reply } from '../http/exchange.js';
-import { type FileForms, senderOf } from './file-references.js';
+import { type FileForms, fillFiles, senderOf } from './file-references.js';
 import {
   type AttachmentFields,
   ignoredFields,
@@ -31,12 +31,12 @@ export interface SdkBody<T> {
 export async function readSdkBody<T extends object>(
   req: Request,
   res: Reply,
-  { bodies, files }: Pick<JobParts, 'bodies' | 'files'>,
+  { bodies, features }: Pick<JobParts, 'bodies' | 'features'>,
   { schema, fileForms, userIn, withoutUser }: SdkBody<T>,
 ): Promise<T> {
   const body = await readBody(req, res, bodies, schema);
   const usesUser = subClientByBody(req, res, userIn(body) ?? undefined);
-  await files.fill(body, fileForms, senderOf(res));
+  await fillFiles(features.readFiles, body, fileForms, senderOf(res));
   return usesUser ? withoutUser(body) : body; // a user that has an effect is not reported as ignored
 }
 

@@ -3,6 +3,7 @@ import { cp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { features } from '../../../src/features.js';
+import type { PrimaryFeature } from '../../../src/primary/features/feature.js';
 import { metricPrefix } from '../../../src/shared/metrics.js';
 import { type PlayedClaude, startPlayedClaude } from '../../support/agents/played-claude.js';
 import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';
@@ -13,11 +14,17 @@ const run = promisify(execFile);
 const settings = ['package.json', 'tsconfig.json', 'tsconfig.service.json'];
 const copied = ['src', 'docs/openapi.yaml', 'tools/browser-files.ts', ...settings];
 const names = features.map(({ name }) => name);
-/** Each feature alone, and if there are several, all of them: then only the core is left. */
+/** Each feature with those that need it, and if there are several, all of them: then only the core is left. */
 const cases: readonly (readonly [what: string, removed: readonly string[]])[] = [
-  ...names.map((name) => [name, [name]] as const),
+  ...names.map((name) => [name, withDependents(name)] as const),
   ...(names.length > 1 ? [['all of them', names] as const] : []),
 ];
+
+/** Returns the names of a feature and of all that need it. */
+function withDependents(name: string): string[] {
+  const dependents = features.filter(({ needs = [] }: PrimaryFeature) => needs.includes(name));
+  return [name, ...dependents.flatMap((each) => withDependents(each.name))];
+}
 
 /** Value of MODEL_API_STORE for each kind of stores. */
 const placesOfStores: Readonly<Record<string, string>> = {
@@ -159,7 +166,8 @@ describe.each([...numbered])('The service without a feature: %s', (_, removed, p
   });
 
   it('has neither the endpoints nor the fields nor the variables nor the options of keys nor the store of the feature', async () => {
-    for (const { route } of gone.flatMap((feature) => feature.endpoints)) {
+    const described = gone.flatMap((feature) => feature.describeRoutes?.() ?? []);
+    for (const { route } of [...gone, ...described].flatMap((each) => each.endpoints)) {
       expect([route, await statusOf(service, route)]).toEqual([route, 404]);
     }
     for (const field of gone.flatMap((feature) => Object.keys(feature.requestFields))) {

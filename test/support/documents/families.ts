@@ -1,6 +1,6 @@
+import { batchApis, lineOutcomes } from '../../../src/features/batches/views.js';
 import { features } from '../../../src/features.js';
 import { doorNamesOf } from '../../../src/shared/features/feature.js';
-import { lineOutcomes } from '../../../src/shared/files.js';
 
 type Labels = Readonly<Record<string, readonly string[]>>;
 
@@ -12,7 +12,7 @@ export interface Family {
   readonly labels?: readonly string[];
 }
 
-const { toolRoutes, batchApis } = doorNamesOf(features);
+const { toolRoutes } = doorNamesOf(features);
 /** The only CLI of the scraped services. */
 const cli = ['demo'];
 const outcomes = [

@@ -23,8 +23,18 @@ export const nativeEndpoints: readonly (DescribedEndpoint &
   ...features.flatMap((feature) => feature.endpoints),
 ];
 
-/** Endpoints of the APIs of other programs, first those that they share and then those of features. */
+/** Endpoints of the APIs of other programs, first those that they share and then those of each API. */
 export const allDoorEndpoints: readonly DescribedEndpoint[] = [
   ...sharedEndpoints,
-  ...features.flatMap((feature) => feature.describeDoor?.().endpoints ?? []),
+  ...endpointsInForm((formOf) => formOf === null),
+  ...features.flatMap((feature) => {
+    const own = feature.describeDoor?.().endpoints ?? [];
+    return [...own, ...endpointsInForm((formOf) => own.some(({ route }) => route === formOf))];
+  }),
 ];
+
+/** Returns the endpoints of features that have the errors of an API of other features. */
+function endpointsInForm(isWanted: (formOf: string | null) => boolean): DescribedEndpoint[] {
+  const all = features.flatMap((feature) => feature.describeRoutes?.() ?? []);
+  return all.filter(({ formOf }) => isWanted(formOf)).flatMap(({ endpoints: each }) => each);
+}

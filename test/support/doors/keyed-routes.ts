@@ -17,12 +17,11 @@ import { postAsk } from '../../../src/worker/api/ask.js';
 import { speakAsClient } from '../../../src/worker/api/doors.js';
 import { BodyMemory } from '../../../src/worker/http/body-memory.js';
 import type { Handler, Primary } from '../../../src/worker/http/exchange.js';
-import { FileReferences } from '../../../src/worker/jobs/file-references.js';
 import { ChannelPair } from '../jobs/channel-pair.js';
 import { documentInspector } from '../jobs/inspected-documents.js';
 import { type ExpressServer, serveWith } from './express-server.js';
 import { keyGuard } from './key-guard.js';
-import { noFeatures } from './no-features.js';
+import { readingFiles } from './no-features.js';
 
 type RunKeyed = (request: JobRequest, signal: AbortSignal) => AsyncIterable<JobEvent>;
 
@@ -98,13 +97,11 @@ export async function keyedRoutes(run: RunKeyed, store: AnswerStore): Promise<Ke
 function routes(primary: Primary): Handler {
   const bodies = new BodyMemory(2_000_000, systemClock);
   const spill = { file: async () => null };
-  const files = new FileReferences(primary, () => 2_000_000);
   const parts = {
     primary,
     bodies,
     spill,
-    files,
-    features: noFeatures,
+    features: readingFiles(primary, 2_000_000),
     documents: documentInspector(),
     clock: systemClock,
     take: async () => {},

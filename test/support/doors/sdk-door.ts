@@ -13,11 +13,10 @@ import { getDoorModel, getDoorModels, speakAsClient } from '../../../src/worker/
 import { BodyMemory } from '../../../src/worker/http/body-memory.js';
 import type { AsyncHandler, Handler } from '../../../src/worker/http/exchange.js';
 import type { SpillFolder } from '../../../src/worker/jobs/answer-text.js';
-import { FileReferences } from '../../../src/worker/jobs/file-references.js';
 import { FakePrimary } from '../jobs/fake-primary.js';
 import { documentInspector } from '../jobs/inspected-documents.js';
 import { serveWith } from './express-server.js';
-import { noFeatures } from './no-features.js';
+import { readingFiles } from './no-features.js';
 
 interface Replied {
   readonly status: number;
@@ -44,7 +43,7 @@ const models = [
   { id: 'eliza', name: 'Eliza', default: true },
 ];
 
-export const modelsContext = { firstStartMs: Date.UTC(2026, 0, 2), hasBatches: true };
+export const modelsContext = { firstStartMs: Date.UTC(2026, 0, 2), modelAbilities: ['batch'] };
 
 const doors = [ollamaDoor, anthropicDoor, openAiDoor];
 
@@ -77,14 +76,12 @@ export async function sdkDoor(run: RunJob, options: DoorOptions = {}): Promise<S
   );
   const bodies = new BodyMemory(bodyLimitBytes, systemClock);
   const closing = new AbortController().signal;
-  const files = new FileReferences(primary.asPrimary, () => bodyLimitBytes);
   const documents = documentInspector();
   const parts = {
     primary: primary.asPrimary,
-    features: noFeatures,
+    features: readingFiles(primary.asPrimary, bodyLimitBytes),
     bodies,
     spill,
-    files,
     documents,
     clock: systemClock,
     closing,

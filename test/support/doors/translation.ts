@@ -1,9 +1,11 @@
 import type { z } from 'zod';
 import { promptBlocks } from '../../../src/features/acp/session.js';
 import { fileForms } from '../../../src/features/anthropic/attachments.js';
-import { messageBatchRequest } from '../../../src/features/anthropic/batches.js';
 import { messagesBody } from '../../../src/features/anthropic/foreign-messages.js';
 import { parseCountedMessages, parseMessages } from '../../../src/features/anthropic/messages-request.js';
+import { messageBatchRequest } from '../../../src/features/batches/message-routes.js';
+import { openAiLines } from '../../../src/features/batches/openai-lines.js';
+import { batchCreateRequest } from '../../../src/features/batches/openai-routes.js';
 import { strictSchema } from '../../../src/features/codex/adapter.js';
 import { itemsOf } from '../../../src/features/codex/input.js';
 import { demoAdapter } from '../../../src/features/demo/adapter.js';
@@ -11,12 +13,11 @@ import { makeKeyRequest } from '../../../src/features/keys-api/bodies.js';
 import { message } from '../../../src/features/mcp/messages.js';
 import { ollamaChatRequest, parseOllamaChat } from '../../../src/features/ollama/chat-request.js';
 import { ollamaGenerateRequest, parseOllamaGenerate } from '../../../src/features/ollama/generate-request.js';
-import { chatBatchLines } from '../../../src/features/openai/batch-lines.js';
-import { batchCreateRequest } from '../../../src/features/openai/batches.js';
 import { chatFiles, parseChat } from '../../../src/features/openai/chat-request.js';
 import { completionRequest, parseCompletion } from '../../../src/features/openai/completions.js';
 import { chatBody } from '../../../src/features/openai/foreign-chat.js';
 import { responsesBody } from '../../../src/features/openai/foreign-responses.js';
+import { offlineRoutes } from '../../../src/features/openai/offline.js';
 import { responseFiles } from '../../../src/features/openai/responses-input.js';
 import { repeatedOf } from '../../../src/features/openai/responses-repeated.js';
 import { parseResponses } from '../../../src/features/openai/responses-request.js';
@@ -38,9 +39,10 @@ import { sampleForTokens } from '../../../src/shared/text/token-sample.js';
 import { bytesOfMessages, messageTexts, requestBytes } from '../../../src/shared/text/turns.js';
 import { readJsonBytes } from '../../../src/worker/http/body.js';
 import { FormParts } from '../../../src/worker/http/form-parts.js';
-import { type FileForms, FileReferences } from '../../../src/worker/jobs/file-references.js';
+import { type FileForms, fillFiles } from '../../../src/worker/jobs/file-references.js';
 import { type ParsedRequest, requestOf } from '../../../src/worker/jobs/job-request.js';
 import { FakePrimary } from '../jobs/fake-primary.js';
+import { readingFiles } from './no-features.js';
 
 /** Parses a body of one API. Returns null for a body that asks for no job. */
 type Parse = (bytes: Buffer) => Promise<ParsedRequest['job'] | null>;
@@ -52,12 +54,12 @@ function parser<T extends object>(
 ): Parse {
   return async (bytes) => {
     const body = await readJsonBytes(bytes, schema);
-    await files.fill(body, forms, { client: 'key a', bytes: bytes.length });
+    await fillFiles(readFiles, body, forms, { client: 'key a', bytes: bytes.length });
     return parse(body)?.job ?? null;
   };
 }
 
-const files = new FileReferences(new FakePrimary({}).asPrimary, () => Infinity);
+const { readFiles } = readingFiles(new FakePrimary({}).asPrimary, Infinity);
 
 const native = { operation: 'ask', isEffortNeeded: true, stream: false } as const;
 
@@ -93,7 +95,11 @@ const parsers: Readonly<Record<string, Parse>> = {
     for (const request of requests) JSON.stringify(request);
     return null;
   }),
-  'a line of a batch': async (bytes) => (await chatBatchLines.parse(bytes, async () => {})).parsed.job,
+  'a line of a batch': async (bytes) => {
+    const route = '/v1/chat/completions';
+    const body = await openAiLines.bodyIn(bytes, route);
+    return (await offlineRoutes[route].parse(body, async () => {})).parsed.job;
+  },
   '/v1/files': async (bytes) => {
     readFile(bytes);
     return null;

@@ -1,6 +1,6 @@
-import type { LineJobs, LineWorker, RunParts } from '../../../src/primary/batches/batch-feeder.js';
+import type { LineJobs, LineWorker, RunParts } from '../../../src/features/batches/batch-feeder.js';
+import type { LineOutcome } from '../../../src/features/batches/views.js';
 import { MemoryFiles } from '../../../src/primary/store/memory/memory-files.js';
-import type { LineOutcome } from '../../../src/shared/files.js';
 import type { JobEnd } from '../../../src/shared/job.js';
 import { FakeClock } from '../basics/fake-clock.js';
 import { jobDone, jobFailed } from '../jobs/job-records.js';

@@ -1,5 +1,6 @@
 import { Registry } from 'prom-client';
 import { LimitedUses } from '../../../src/features/budgets/limited-uses.js';
+import { StoredFiles } from '../../../src/features/files/stored-files.js';
 import { ownActs } from '../../../src/features/keys-api/made-keys.js';
 import { SearchQuota, searchLimitsOf } from '../../../src/features/search/search-quota.js';
 import { deliveryTable } from '../../../src/features/webhooks/deliveries.js';
@@ -11,7 +12,6 @@ import { eligibleAccounts } from '../../../src/primary/cli/account-choice.js';
 import { plainLaunch } from '../../../src/primary/cli/contract/adapter.js';
 import { mayServe } from '../../../src/primary/cli/pool/fitting.js';
 import { FairShare, type Sharer } from '../../../src/primary/fairness/fair-share.js';
-import { StoredFiles } from '../../../src/primary/files/stored-files.js';
 import { SeenClients } from '../../../src/primary/health/evidence.js';
 import { tenantOf } from '../../../src/primary/jobs/job-processes.js';
 import { ClientMetrics } from '../../../src/primary/observe/job-metrics.js';
@@ -143,7 +143,12 @@ describe('Clients with equal names', () => {
   });
 
   it('share the quota of files only with their holder, and see no file of another one', async () => {
-    const settings = { files: 'memory', fileBytes: 9, maxFiles: 1, fileTtlMs: 1000 } as const;
+    const settings = {
+      MODEL_API_FILES: 'memory',
+      MODEL_API_FILES_MB: 9,
+      MODEL_API_MAX_FILES: 1,
+      MODEL_API_FILES_TTL_SECONDS: 1000,
+    } as const;
     const upload = async (one: KnownIdentity, other: KnownIdentity) => {
       const files = new StoredFiles(memoryStore([]).files, settings, new FakeClock());
       const file = { purpose: 'user_data', name: 'notes', mediaType: 'text/plain' } as const;

@@ -1,12 +1,4 @@
-import type {
-  BatchApi,
-  BatchCaller,
-  BatchStatus,
-  FilePurpose,
-  FileView,
-  LineCounts,
-  PageOrder,
-} from '../../../shared/files.js';
+import type { FilePurpose, FileView, PageOrder } from '../../../shared/files.js';
 
 /** Largest piece of a file that is stored or read at once, bytes. */
 export const filePieceBytes = 192 * 1024;
@@ -35,6 +27,23 @@ export interface SentLine {
   readonly start: number;
   readonly end: number;
   readonly tries: number;
+}
+
+/** API whose requests a batch contains, by the name that a feature gives it. */
+export type BatchApi = string;
+
+/** `waiting`: an earlier batch of the client runs. `failed`: the file of the batch could not be read to its end. */
+export type BatchStatus = 'waiting' | 'running' | 'ended' | 'failed';
+
+/** Number of lines by how they have ended. */
+export type LineCounts = Readonly<Record<'succeeded' | 'errored' | 'canceled' | 'expired', number>>;
+
+/** Facts about the request that created a batch, which apply to each of its lines. */
+export interface BatchCaller {
+  /** Groups for which the usage counts, see `JobRequest`. */
+  readonly groups: readonly string[];
+  /** Whether no other model may answer if the requested one cannot. */
+  readonly refusesFallback: boolean;
 }
 
 /** State of a batch that changes while it runs. */

@@ -44,7 +44,7 @@ export interface Store {
   readonly responses: ResponseStore;
   /** Tables that features have declared. */
   readonly tables: StoreTables;
-  /** Files and batches of clients. */
+  /** Files of clients, and the lines in them that run. */
   readonly files: FileStore;
   readonly upkeep: StoreUpkeep;
   /** Whether the last write succeeded. */

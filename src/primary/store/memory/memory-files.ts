@@ -1,6 +1,7 @@
-import type { BatchApi, FilePurpose, PageOrder } from '../../../shared/files.js';
+import type { FilePurpose, PageOrder } from '../../../shared/files.js';
 import {
   type Appended,
+  type BatchApi,
   type BatchState,
   type CompletedFile,
   endedAtOnce,

@@ -1,7 +1,7 @@
 import { anthropicList, anthropicModel } from '../../../../src/features/anthropic/models.js';
 import type { ModelEntry } from '../../../../src/shared/api/models.js';
 
-const context = { firstStartMs: Date.UTC(2026, 0, 2), hasBatches: true };
+const context = { firstStartMs: Date.UTC(2026, 0, 2), modelAbilities: ['batch'] };
 const model: ModelEntry = { id: 'claude-opus-4-5-20251101', name: 'Opus', default: true };
 
 describe("A model in the form of Anthropic's API", () => {

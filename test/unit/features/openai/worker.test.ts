@@ -12,7 +12,7 @@ it('Errors have the form of OpenAI’s API at all paths below /v1', () => {
   expect(['/', '/v1x', '/models', '/chat/completions'].map(isInForm)).toEqual([false, false, false, false]);
 });
 
-it('Only requests that run models or create batches have the checks of a job', () => {
+it('Only requests that run models have the checks of a job', () => {
   const checksOf = (method: 'get' | 'post' | 'delete') =>
     Object.fromEntries(
       routes.flatMap(({ route, [method]: steps }) => (steps === undefined ? [] : [[route, steps.slice(0, -1)]])),
@@ -24,8 +24,6 @@ it('Only requests that run models or create batches have the checks of a job', (
     '/v1/completions': beforeJob,
     '/v1/responses': beforeJob,
     '/v1/responses/{response_id}/cancel': mayCall,
-    '/v1/batches': beforeJob,
-    '/v1/batches/{batch_id}/cancel': mayCall,
   });
   const others = Object.values({ ...checksOf('get'), ...checksOf('delete') });
   expect(others.every((each) => `${each}` === `${mayCall}`)).toBe(true);

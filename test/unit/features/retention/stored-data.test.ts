@@ -16,30 +16,28 @@ async function stored(env: Readonly<Record<string, string>> = {}) {
 }
 
 describe('The data that the core stores', () => {
-  it('is in memory with the default settings, conversations for a day and files not at all', async () => {
+  it('is in memory with the default settings, conversations for a day', async () => {
     const { of } = await stored();
     expect(of('conversations')).toMatchObject({ place: 'memory', keptMs: day, readers: ['client', 'host'] });
     expect(of('conversations')?.until).toBe('1 day after its last activity, or until there are too many');
-    expect([of('files')?.place, of('usage')?.place]).toEqual(['nowhere', 'memory']);
+    expect(of('usage')?.place).toBe('memory');
   });
 
   it('is in the file or in Redis if the store is there, with the time limits of the settings', async () => {
     const { of } = await stored({
       ...{ MODEL_API_STORE: 'sqlite:/var/lib/relay/store.db', MODEL_API_CONVERSATION_TTL_SECONDS: '300' },
-      ...{ MODEL_API_FILES_TTL_SECONDS: '172800' },
     });
     expect(of('conversations')).toMatchObject({ place: 'file', keptMs: 300_000 });
-    expect(of('files')).toMatchObject({ place: 'file', until: expect.stringMatching(/^2 days after/) });
     const shared = await stored({ MODEL_API_STORE: 'redis://127.0.0.1:6379' });
-    expect([shared.of('responses')?.place, shared.of('batches')?.place]).toEqual(['redis', 'redis']);
+    expect(shared.of('responses')?.place).toBe('redis');
   });
 
   it('is less with the settings that prevent it', async () => {
     const { of } = await stored({
-      ...{ MODEL_API_FILES: 'off', MODEL_API_READ_BACK: 'false', MODEL_API_REUSE: 'off', MODEL_API_MAX_JOBS: '0' },
+      ...{ MODEL_API_READ_BACK: 'false', MODEL_API_REUSE: 'off', MODEL_API_MAX_JOBS: '0' },
       ...{ MODEL_API_LIVE_SESSIONS: '0', MODEL_API_METRICS_AUTH: 'true', MODEL_API_KEY: 'x'.repeat(40) },
     });
-    for (const kind of ['files', 'batches', 'background jobs', 'live processes', 'renewed processes'])
+    for (const kind of ['background jobs', 'live processes', 'renewed processes'])
       expect([kind, of(kind)?.place]).toEqual([kind, 'nowhere']);
     expect(of('conversations')).toMatchObject({ readers: ['host'], export: null, deletion: 'DELETE /chat/{id}' });
     expect(of('metrics')?.readers).toEqual(['scraper', 'host']);

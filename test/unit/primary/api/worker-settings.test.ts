@@ -22,7 +22,7 @@ async function settingsOf(env: Record<string, string> = {}, addressCount = 1, po
     { keys, personLines: [] },
     { fds: Array(addressCount).fill(9), ports },
     { runtimePlaces, logStyle: 'plain' },
-    { phase: 'starting', firstStartMs: 1, hasBatches: true },
+    { phase: 'starting', firstStartMs: 1, modelAbilities: ['batch'] },
   );
 }
 

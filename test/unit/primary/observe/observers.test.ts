@@ -143,7 +143,7 @@ it.each([
     const outcome = code === 'cancelled' ? code : 'internal_error';
     const told: unknown[] = [];
     const features = { backgroundEnded: (ended: object) => told.push(ended) };
-    observeBackground({ clients, usage, lastHour, features, lineEnded: () => {}, log }).ended(
+    observeBackground({ clients, usage, lastHour, features, log }).ended(
       job,
       jobFailed(outcome, { failure: { code, message: '' } }),
     );

@@ -1,8 +1,7 @@
 import { anthropicDoor } from '../../../../src/features/anthropic/worker.js';
 import { ollamaDoor } from '../../../../src/features/ollama/worker.js';
 import { openAiDoor } from '../../../../src/features/openai/worker.js';
-import { findDoor, formFor, hasForm, noSuchDoor, speakAsClient } from '../../../../src/worker/api/doors.js';
-import type { Door } from '../../../../src/worker/features/feature.js';
+import { findDoor, haveModels, noSuchDoor, speakAsClient } from '../../../../src/worker/api/doors.js';
 import type { Handler } from '../../../../src/worker/http/exchange.js';
 import { request } from '../../../support/clients/raw-http.js';
 import { answerOf } from '../../../support/doors/express-server.js';
@@ -90,18 +89,6 @@ describe('The API of a request', () => {
   });
 });
 
-describe('Bodies at a path that several APIs have', () => {
-  const req = { path: '/v1/files', headers: {} } as Parameters<typeof formFor>[0];
-  const files = (door: Door) => door.files;
-
-  it('have the form of the API of the request', () => {
-    const named = { ...req, headers: { 'anthropic-version': '2023-06-01' } } as unknown as typeof req;
-    expect(formFor(named, [anthropicDoor, openAiDoor], 'files')).toBe(files(anthropicDoor));
-    expect(formFor(req, [anthropicDoor, openAiDoor], 'files')).toBe(files(openAiDoor));
-  });
-
-  it('have the form of another API if that of the request is not there', () => {
-    expect(formFor(req, [anthropicDoor, ollamaDoor], 'files')).toBe(files(anthropicDoor));
-    expect([hasForm([anthropicDoor], 'models'), hasForm([ollamaDoor], 'models')]).toEqual([true, false]);
-  });
+it('A service has lists of models if an API has bodies of models', () => {
+  expect([haveModels([anthropicDoor]), haveModels([ollamaDoor])]).toEqual([true, false]);
 });

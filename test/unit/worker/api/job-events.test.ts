@@ -4,7 +4,7 @@ import type { JobEnd, JobEvent } from '../../../../src/shared/job.js';
 import { endId, sendJobEvents } from '../../../../src/worker/api/jobs.js';
 import { EventStream } from '../../../../src/worker/http/event-stream.js';
 import type { Reply } from '../../../../src/worker/http/exchange.js';
-import { batchLines } from '../../../support/doors/batch-lines.js';
+import { offlineRoutes } from '../../../support/doors/offline-routes.js';
 import { answerInPieces, backgroundView } from '../../../support/jobs/background-view.js';
 import { FakePrimary } from '../../../support/jobs/fake-primary.js';
 import { jobDone, jobFailed, plainForm } from '../../../support/jobs/job-records.js';
@@ -46,7 +46,7 @@ async function toldAfter(
     yield* events;
   });
   const [id = 0, thoughts = 0] = String(after).split('-').map(Number);
-  await sendJobEvents({ primary: primary.asPrimary, batchLines }, job, { id, thoughts }, out, 'a', never);
+  await sendJobEvents({ primary: primary.asPrimary, offlineRoutes }, job, { id, thoughts }, out, 'a', never);
   return written.split('\n\n').slice(0, -1).map(eventOf);
 }
 

@@ -9,8 +9,8 @@ import { atRoute, type Handler } from '../../../../src/worker/http/exchange.js';
 import { settled } from '../../../support/basics/settled.js';
 import { until } from '../../../support/basics/until.js';
 import { exchange, RawConnection, request } from '../../../support/clients/raw-http.js';
-import { batchLines } from '../../../support/doors/batch-lines.js';
 import { answerOf, asHolder, serveWith } from '../../../support/doors/express-server.js';
+import { offlineRoutes } from '../../../support/doors/offline-routes.js';
 import { answerInPieces, backgroundView } from '../../../support/jobs/background-view.js';
 import { FakePrimary } from '../../../support/jobs/fake-primary.js';
 import { forever } from '../../../support/jobs/job-harness.js';
@@ -46,11 +46,11 @@ async function list(query: string, page: object | null, ...checks: Handler[]) {
 /** Requests the job that the primary has. */
 function shown(job: JobView | Error, answers: object = {}, ...headers: string[]) {
   const primary = new FakePrimary({ job, ...answers });
-  return answerOf([atRoute('/jobs/{job_id}'), getJob({ primary: primary.asPrimary, batchLines })], headers);
+  return answerOf([atRoute('/jobs/{job_id}'), getJob({ primary: primary.asPrimary, offlineRoutes })], headers);
 }
 
 function serve(primary: FakePrimary, closing = new AbortController()) {
-  const parts = { primary: primary.asPrimary, batchLines, clock: systemClock };
+  const parts = { primary: primary.asPrimary, offlineRoutes, clock: systemClock };
   return {
     job: () => serveWith([atRoute('/jobs/{job_id}'), getJob(parts)]),
     events: () => serveWith([atRoute('/jobs/{job_id}/events'), getJobEvents(parts, closing.signal)]),

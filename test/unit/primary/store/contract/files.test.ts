@@ -1,9 +1,9 @@
 import { isOpenBatch } from '../../../../../src/primary/store/contract/files.js';
-import { batchStatuses } from '../../../../../src/shared/files.js';
 import { batchOf } from '../../../../support/stores/file-store-contract.js';
 
 it('A batch is open until it has ended or failed', () => {
   const { progress } = batchOf('a');
+  const batchStatuses = ['waiting', 'running', 'ended', 'failed'] as const;
   const open = batchStatuses.filter((status) => isOpenBatch({ progress: { ...progress, status } }));
   expect(open).toEqual(['waiting', 'running']);
 });

@@ -1,0 +1,153 @@
+import type { CreatePrimaryPart, PrimaryCore } from '../../primary/features/feature.js';
+import type { StoredKind } from '../../primary/features/stored-kind.js';
+import type { BatchApi } from '../../primary/store/contract/files.js';
+import type { JobStore } from '../../primary/store/contract/jobs.js';
+import { atMost } from '../../shared/async.js';
+import type { Config } from '../../shared/config/config.js';
+import { isDefect } from '../../shared/errors.js';
+import type { Handlers } from '../../shared/ipc/peer.js';
+import { describeError } from '../../shared/log/logger.js';
+import { formatSpan } from '../../shared/text/format.js';
+import { filesOf, storedAsFiles } from '../files/primary.js';
+import type { FileValues } from '../files/shared.js';
+import type { StoredFiles } from '../files/stored-files.js';
+import type { LineJobs, LineWorker } from './batch-feeder.js';
+import { Batches, type BatchParts } from './batches.js';
+import type { BatchValues, calls, workerCalls } from './shared.js';
+import { batchApis, type LineOutcome } from './views.js';
+
+export function createBatches({ MODEL_API_MAX_BATCH_LINES: maxLines }: BatchValues): CreatePrimaryPart {
+  return (core) => {
+    const files = filesOf(core);
+    const fileValues = core.config.featureValues as FileValues;
+    const counts = new EndedLines();
+    const parts = batchParts(core, files, (api, outcome) => counts.countLine(api, outcome));
+    const batches = new Batches(parts, { maxLines, ttlMs: fileValues.MODEL_API_FILES_TTL_SECONDS });
+    return {
+      job: {
+        admit: (_request, { line }, id) => {
+          if (line !== undefined) batches.checkSending(id ?? '');
+        },
+        ended: ({ form, request }) => {
+          if (form.line !== undefined) batches.jobEnded(request.client);
+        },
+      },
+      handlers: handlersOf(batches),
+      counters: [counts.metric],
+      gauges: [
+        { name: 'batches_running', help: 'Batches that this host runs.', labels: [], read: () => batches.running },
+      ],
+      modelAbilities: files.isOn ? ['batch'] : [],
+      storedKinds: [storedBatches(core.config.store, fileValues)],
+      start: () => batches.start(),
+      drain: () => batches.stop(),
+      stop: () => batches.idle(),
+    };
+  };
+}
+
+function handlersOf(batches: Batches): Handlers<typeof calls> {
+  return {
+    checkBatch: ({ client, ...input }) => batches.checkInput(client, input),
+    createBatch: (batch) => batches.create(batch),
+    batch: ({ id, client }) => batches.get(id, client),
+    batches: ({ order, apis }) => batches.list(order, apis),
+    cancelBatch: ({ id, client }) => batches.cancel(id, client),
+    deleteBatch: ({ id, client }) => batches.remove(id, client),
+  };
+}
+
+/** Counts the lines that have a result. Each API is in the metrics from the start. */
+class EndedLines {
+  readonly #counts: Record<BatchApi, Record<LineOutcome, number>> = {};
+
+  constructor() {
+    for (const api of batchApis) this.#countsOf(api);
+  }
+
+  get metric() {
+    const help = 'Lines of batches with a result.';
+    return { name: 'batch_lines_total', help, labels: ['api', 'outcome'], read: () => this.#counts };
+  }
+
+  countLine(api: BatchApi, outcome: LineOutcome): void {
+    this.#countsOf(api)[outcome]++;
+  }
+
+  #countsOf(api: BatchApi): Record<LineOutcome, number> {
+    const counts = this.#counts[api] ?? { succeeded: 0, errored: 0, canceled: 0, expired: 0 };
+    this.#counts[api] = counts;
+    return counts;
+  }
+}
+
+export function storedBatches(store: Config['store'], values: FileValues): StoredKind {
+  return {
+    ...{ kind: 'batches', content: 'requests and results of a batch', ...storedAsFiles(store, values) },
+    until: `${formatSpan(values.MODEL_API_FILES_TTL_SECONDS)} after its end`,
+    export: 'GET /v1/batches/{id}, or GET /v1/messages/batches/{id}/results',
+    deletion: 'its files, or DELETE /v1/messages/batches/{id}',
+  };
+}
+
+/** Parts of the primary that batches use. */
+type UsedParts = Pick<PrimaryCore, 'host' | 'store' | 'background' | 'clientJobs' | 'workers'> & {
+  readonly config: Pick<Config, 'maxConcurrent' | 'maxJobs'>;
+};
+
+export function batchParts(
+  parts: UsedParts,
+  files: Pick<StoredFiles, 'checkOn' | 'create' | 'find' | 'hasRoom'>,
+  lineEnded: BatchParts['lineEnded'],
+): BatchParts {
+  const { config, host, store, workers } = parts;
+  return {
+    ...{ store: store.files, files, clock: host.clock, inTurn: atMost(longLinesAtOnce) },
+    jobs: lineJobs(parts, store.jobs),
+    worker: () => lineWorker(workers),
+    maxOpen: openLines(config.maxConcurrent, config.maxJobs),
+    hasRoom: (client) => files.hasRoom(client),
+    lineEnded,
+    onFailure: (error) => isDefect(error) && host.log.error('internal_error', { error: describeError(error) }),
+  };
+}
+
+/** Returns the calls of a worker about lines; null if no worker listens. */
+function lineWorker(workers: PrimaryCore['workers']): LineWorker | null {
+  const peer = workers.nextPeer<typeof workerCalls>();
+  if (peer === null) return null;
+  return {
+    submitLine: (order) => peer.call('submitLine', order),
+    finishLine: (order) => peer.call('finishLine', order),
+    endLines: (order) => peer.call('endLines', order),
+  };
+}
+
+/** Returns the background jobs as batches need them. */
+function lineJobs(
+  { background, clientJobs }: Pick<PrimaryCore, 'background' | 'clientJobs'>,
+  store: Pick<JobStore, 'find' | 'remove'>,
+): LineJobs {
+  return {
+    isOpenHere: (id) => background.get(id) !== null,
+    findEnd: async (id, client) => {
+      const record = await store.find(id, client);
+      return record === null ? 'missing' : record.end;
+    },
+    cancel: async (id, client) => void (await clientJobs.cancel(id, client)),
+    remove: (id) => store.remove(id),
+  };
+}
+
+/** Long lines of all batches that workers read at once. */
+const longLinesAtOnce = 4;
+/** Largest number of open lines of one batch. */
+const mostOpen = 256;
+
+/**
+ * Returns the number of lines of one batch that may have an open job: enough for all slots, and for as many lines that
+ * wait for them, but at most half of the waiting jobs that a client may have.
+ */
+function openLines(slots: number, maxJobs: number): number {
+  return Math.max(1, Math.min(2 * slots + 2, Math.floor(maxJobs / 4), mostOpen));
+}

@@ -1,0 +1,14 @@
+import type { Request } from 'express';
+import type { BatchCaller } from '../../primary/store/contract/files.js';
+import type { Reply } from '../../worker/http/exchange.js';
+import { refusesFallback } from '../../worker/jobs/job-request.js';
+
+/** Returns the id in the path, and the client. */
+export function batchKey({ params }: Request, { locals }: Reply) {
+  return { id: String(params.batch_id), client: locals.client };
+}
+
+/** Returns what applies to all lines of a new batch. */
+export function callerOf(res: Reply): BatchCaller {
+  return { groups: res.locals.groups, refusesFallback: refusesFallback(res) };
+}

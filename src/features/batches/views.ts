@@ -1,0 +1,70 @@
+import { z } from 'zod';
+import type { BatchStatus } from '../../primary/store/contract/files.js';
+
+/** Batches as the primary reports them. Times are in milliseconds since the epoch. */
+
+/** Names of the APIs whose requests a batch can contain. Batches are stored with them. */
+export const batchApis = ['messages', 'chat', 'responses'] as const;
+
+/** How a line of a batch has ended. */
+export const lineOutcomes = ['succeeded', 'errored', 'canceled', 'expired'] as const;
+export type LineOutcome = (typeof lineOutcomes)[number];
+
+const time = z.number();
+const count = z.int().nonnegative();
+const lineCounts = z.object({ succeeded: count, errored: count, canceled: count, expired: count }).readonly();
+
+const batchStatuses = ['waiting', 'running', 'ended', 'failed'] as const satisfies readonly BatchStatus[];
+
+export const batchView = z
+  .object({
+    id: z.string(),
+    api: z.string(),
+    status: z.enum(batchStatuses),
+    inputFile: z.string(),
+    /** Files with results; null if they do not exist, or as long as the batch runs. */
+    outputFile: z.string().nullable(),
+    errorFile: z.string().nullable(),
+    metadata: z.record(z.string(), z.string()).nullable(),
+    total: count,
+    counts: lineCounts,
+    createdAt: time,
+    startedAt: time.nullable(),
+    cancelAt: time.nullable(),
+    endedAt: time.nullable(),
+    /** Time at which the remaining lines expire. */
+    expiresAt: time,
+  })
+  .readonly();
+export type BatchView = z.infer<typeof batchView>;
+
+/** Line in the file of a batch: its position, the position of the next line, and its `custom_id` if it has one. */
+const fileLine = z.object({ start: z.int(), end: z.int(), id: z.string().nullable() }).readonly();
+export type FileLine = z.infer<typeof fileLine>;
+
+/** Causes for a result without an answer: its client has cancelled the batch, or its time is over. */
+export const endCauses = ['canceled', 'expired'] as const satisfies readonly LineOutcome[];
+export type EndCause = (typeof endCauses)[number];
+
+/** Schema of `BatchCaller`. */
+export const batchCaller = z
+  .object({ groups: z.array(z.string()).readonly(), refusesFallback: z.boolean() })
+  .readonly();
+
+/** Order to send a line, which the worker reads from its file. `hasRoom`: whether there is room for the result. */
+export const lineOrder = z
+  .object({
+    api: z.string(),
+    client: z.string(),
+    jobId: z.string(),
+    caller: batchCaller,
+    file: z.string(),
+    line: fileLine,
+    hasRoom: z.boolean(),
+  })
+  .readonly();
+export type LineOrder = z.infer<typeof lineOrder>;
+
+/** Result of a line as JSON, without a line end. */
+export const lineResult = z.object({ text: z.string(), outcome: z.enum(lineOutcomes) }).readonly();
+export type LineResult = z.infer<typeof lineResult>;

@@ -1,0 +1,79 @@
+import type { CreatePrimaryPart, PrimaryCore, PrimaryPart } from '../../primary/features/feature.js';
+import type { StoredKind } from '../../primary/features/stored-kind.js';
+import { orderedYield } from '../../shared/async.js';
+import type { Config } from '../../shared/config/config.js';
+import type { Handlers } from '../../shared/ipc/peer.js';
+import { formatSpan } from '../../shared/text/format.js';
+import type { calls, FileValues } from './shared.js';
+import { StoredFiles } from './stored-files.js';
+
+export function createFiles(values: FileValues): CreatePrimaryPart {
+  return (core) => new FilesPart(values, core);
+}
+
+/** Returns the files of the service, for features that come later in the list. */
+export function filesOf({ earlierParts }: Pick<PrimaryCore, 'earlierParts'>): StoredFiles {
+  const part = earlierParts.find((each) => each instanceof FilesPart);
+  if (part === undefined) throw new Error('the files must come earlier in the list of features');
+  return part.files;
+}
+
+class FilesPart implements PrimaryPart {
+  readonly files: StoredFiles;
+  readonly handlers: Handlers<typeof calls>;
+  readonly storedKinds: readonly StoredKind[];
+
+  constructor(values: FileValues, { host, store, config }: PrimaryCore) {
+    this.files = new StoredFiles(store.files, values, host.clock);
+    this.handlers = handlersOf(this.files, () => host.heap.touch());
+    this.storedKinds = [storedFiles(config.store, values)];
+  }
+
+  expire(): void {
+    this.files.expire();
+  }
+}
+
+/** `noteActivity` is called after each call that leaves garbage. */
+function handlersOf(files: StoredFiles, noteActivity: () => void): Handlers<typeof calls> {
+  const yieldInOrder = orderedYield();
+  return {
+    createFile: async (file) => ({ id: await files.create(file) }),
+    appendFile: async ({ id, client, data }) => {
+      noteActivity();
+      await files.append(id, client, Buffer.from(data, 'base64'));
+    },
+    completeFile: (upload) => files.complete(upload),
+    file: ({ id, client }) => files.find(id, client),
+    filePiece: async ({ id, client, from, to }) => {
+      noteActivity();
+      await yieldInOrder();
+      const piece = await files.read(id, client, from);
+      return { data: piece.subarray(0, to === undefined ? undefined : to - from).toString('base64') };
+    },
+    files: ({ order, purpose }) => files.list(order, purpose),
+    deleteFile: ({ id, client }) => files.remove(id, client),
+  };
+}
+
+/** Returns what all kinds of stored files have in common. */
+export function storedAsFiles(
+  store: Config['store'],
+  { MODEL_API_FILES: files, MODEL_API_FILES_TTL_SECONDS: keptMs }: FileValues,
+): Pick<StoredKind, 'place' | 'keptMs' | 'readers' | 'variables'> {
+  const stored = store.kind === 'memory' ? 'nowhere' : store.dataPlace;
+  return {
+    place: files === 'off' ? 'nowhere' : files === 'memory' ? 'memory' : stored,
+    ...{ keptMs, readers: ['client', 'host'] },
+    variables: ['MODEL_API_STORE', 'MODEL_API_FILES', 'MODEL_API_FILES_TTL_SECONDS'],
+  };
+}
+
+export function storedFiles(store: Config['store'], values: FileValues): StoredKind {
+  const span = formatSpan(values.MODEL_API_FILES_TTL_SECONDS);
+  return {
+    ...{ kind: 'files', content: 'uploaded files, and the results of batches', ...storedAsFiles(store, values) },
+    until: `${span} after its creation, or longer if an unfinished batch needs it`,
+    ...{ export: 'GET /v1/files/{id}/content', deletion: 'DELETE /v1/files/{id}' },
+  };
+}

@@ -1,0 +1,156 @@
+import type { FileStore, StoredBatch, StoredFile } from '../../primary/store/contract/files.js';
+import { inLines } from '../../shared/async.js';
+import { holderOf } from '../../shared/client.js';
+import type { Clock } from '../../shared/clock.js';
+import { ignoreFailure, invalid, RelayError } from '../../shared/errors.js';
+import { type FilePurpose, type FileView, type PageOrder, uploadPurposes } from '../../shared/files.js';
+import { newId } from '../../shared/ids.js';
+import type { FileValues } from './shared.js';
+
+/** Time after which an upload that has not ended counts as broken. */
+const uploadLimitMs = 3_600_000;
+
+/** File that a client uploads, or that a batch writes. */
+export interface NewFile extends Pick<FileView, 'purpose' | 'name' | 'mediaType'> {
+  readonly client: string;
+}
+
+/** Upload that has all its bytes. A form may name the purpose of a file behind the file. */
+interface WholeUpload extends Pick<FileView, 'id' | 'purpose' | 'lines'> {
+  readonly client: string;
+  readonly ttlMs: number | null;
+}
+
+/** Applies the limits of files. All methods reject with `not_found` if the client has no such file. */
+export class StoredFiles {
+  readonly #store: FileStore;
+  readonly #settings: FileValues;
+  readonly #clock: Pick<Clock, 'now'>;
+  /** Uploads of one key holder store their pieces one after the other, so that they cannot exceed the limit together. */
+  readonly #inLineOf = inLines();
+
+  constructor(store: FileStore, settings: FileValues, clock: Pick<Clock, 'now'>) {
+    this.#store = store;
+    this.#settings = settings;
+    this.#clock = clock;
+  }
+
+  /** Whether this service stores files, which batches need. */
+  get isOn(): boolean {
+    const { MODEL_API_FILES: place } = this.#settings;
+    return place === 'memory' || (place === 'store' && this.#store.isDurable);
+  }
+
+  /** Throws `not_found` if this service stores no files. */
+  checkOn(): void {
+    if (this.isOn) return;
+    if (this.#settings.MODEL_API_FILES === 'off')
+      throw new RelayError('not_found', 'this service stores no files (MODEL_API_FILES is off)');
+    const advice = 'set MODEL_API_STORE, or MODEL_API_FILES=memory if a restart may lose them';
+    throw new RelayError('not_found', `this service stores no files, because it has no durable store: ${advice}`);
+  }
+
+  /** Adds a file without bytes. Returns its id. Rejects with `validation_error` if the client has too many files. */
+  create({ client, purpose, name, mediaType }: NewFile): Promise<string> {
+    this.checkOn();
+    const holder = holderOf(client);
+    const { MODEL_API_MAX_FILES: maxFiles, MODEL_API_FILES_TTL_SECONDS: ttlMs } = this.#settings;
+    return this.#inLineOf(holder, async () => {
+      const { files } = await this.#store.usageOf(holder);
+      if (files >= maxFiles)
+        throw invalid('file', `this client already has ${files} files, and may have ${maxFiles} (MODEL_API_MAX_FILES)`);
+      const createdAt = this.#clock.now();
+      const id = `file-${newId()}`;
+      const times = { createdAt, expiresAt: createdAt + ttlMs };
+      const size = { bytes: 0, lines: 0, isWhole: false };
+      await this.#store.create({ id, client, holder, purpose, name, mediaType, ...size, ...times });
+      return id;
+    });
+  }
+
+  /** Adds bytes to an upload. Rejects with `payload_too_large` if the client exceeds its bytes. */
+  append(id: string, client: string, data: Buffer): Promise<void> {
+    const holder = holderOf(client);
+    const { MODEL_API_FILES_MB: maxBytes } = this.#settings;
+    return this.#inLineOf(holder, async () => {
+      if ((await this.#store.find(id, client))?.isWhole !== false) throw noSuchFile();
+      const { bytes } = await this.#store.usageOf(holder);
+      if (bytes + data.length > maxBytes)
+        throw new RelayError(
+          'payload_too_large',
+          `the files of this client would exceed ${maxBytes} bytes (MODEL_API_FILES_MB): delete some`,
+        );
+      await this.#store.append([{ id, data }]);
+    });
+  }
+
+  /** Whether the files of a client are below their limit of bytes. */
+  async hasRoom(client: string): Promise<boolean> {
+    const { bytes } = await this.#store.usageOf(holderOf(client));
+    return bytes < this.#settings.MODEL_API_FILES_MB;
+  }
+
+  /** Ends an upload. `ttlMs`: time until the file expires; null for the longest one. */
+  async complete({ id, client, purpose, lines, ttlMs }: WholeUpload): Promise<FileView> {
+    const { MODEL_API_FILES_TTL_SECONDS: longestMs } = this.#settings;
+    const file = await this.#store.find(id, client);
+    if (file === null) throw noSuchFile();
+    const expiresAt = file.createdAt + Math.min(ttlMs ?? longestMs, longestMs);
+    if (!(await this.#store.complete(id, { purpose, lines, expiresAt }))) throw noSuchFile();
+    return this.find(id, client);
+  }
+
+  /** Finds a file that is whole. */
+  async find(id: string, client: string): Promise<FileView> {
+    this.checkOn();
+    const file = await this.#store.find(id, client);
+    if (file === null || !file.isWhole) throw noSuchFile();
+    if (file.expiresAt <= this.#clock.now() && (await this.#userOf(file)) === undefined) throw noSuchFile();
+    return fileViewOf(file);
+  }
+
+  /** Reads a piece of a file, from this byte on; empty at its end. */
+  async read(id: string, client: string, from: number): Promise<Buffer> {
+    const { bytes } = await this.find(id, client);
+    const piece = await this.#store.read(id, from);
+    if (piece.length === 0 && from < bytes) throw noSuchFile(); // removed during the read
+    return piece;
+  }
+
+  async list(order: PageOrder, purpose: FilePurpose | null): Promise<{ files: FileView[]; hasMore: boolean }> {
+    this.checkOn();
+    const purposes = purpose === null ? ([...uploadPurposes, 'batch_output'] as const) : [purpose];
+    const { items, hasMore } = await this.#store.list(order, purposes);
+    return { files: items.map(fileViewOf), hasMore };
+  }
+
+  /** Removes a file, also one whose upload was broken. */
+  async remove(id: string, client: string): Promise<void> {
+    this.checkOn();
+    const file = await this.#store.find(id, client);
+    if (file === null) throw noSuchFile();
+    const user = await this.#userOf(file);
+    if (user !== undefined) throw invalid('file_id', `is in use by ${user.id}, which has not ended`);
+    await this.#store.remove(id);
+  }
+
+  /** Finds a batch that has not ended and needs this file. */
+  async #userOf({ id, holder }: StoredFile): Promise<StoredBatch | undefined> {
+    const open = await this.#store.openBatches(holder);
+    return open.find(({ inputFile, outputFile, errorFile }) => [inputFile, outputFile, errorFile].includes(id));
+  }
+
+  /** Removes expired files and batches. Failures are ignored, because the call is repeated periodically. */
+  expire(): void {
+    const now = this.#clock.now();
+    this.#store.expire(now, now - uploadLimitMs).catch(ignoreFailure);
+  }
+}
+
+function fileViewOf({ client: _, holder: __, isWhole: ___, ...view }: StoredFile): FileView {
+  return view;
+}
+
+function noSuchFile(): RelayError {
+  return new RelayError('not_found', 'no such file');
+}

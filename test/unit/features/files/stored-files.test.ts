@@ -1,0 +1,92 @@
+import { StoredFiles } from '../../../../src/features/files/stored-files.js';
+import { MemoryFiles } from '../../../../src/primary/store/memory/memory-files.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
+import { batchOf } from '../../../support/stores/file-store-contract.js';
+
+const client = 'key ada';
+const dayMs = 86_400_000;
+
+function filesWith(more: Partial<ConstructorParameters<typeof StoredFiles>[1]> = {}) {
+  const clock = new FakeClock();
+  const store = new MemoryFiles();
+  const settings = {
+    MODEL_API_FILES: 'memory',
+    MODEL_API_FILES_MB: 10,
+    MODEL_API_MAX_FILES: 3,
+    MODEL_API_FILES_TTL_SECONDS: 30 * dayMs,
+    ...more,
+  } as const;
+  return { clock, store, files: new StoredFiles(store, settings, clock) };
+}
+
+async function fileIn(files: StoredFiles, text: string, owner = client, ttlMs: number | null = null): Promise<string> {
+  const id = await files.create({ client: owner, purpose: 'user_data', name: 'a.txt', mediaType: 'text/plain' });
+  if (text !== '') await files.append(id, owner, Buffer.from(text));
+  await files.complete({ id, client: owner, purpose: 'user_data', lines: 0, ttlMs });
+  return id;
+}
+
+describe('Stored files', () => {
+  it('are off without a durable store, and by choice, with an error that names the variable', async () => {
+    for (const [setting, name] of [
+      ['store', /MODEL_API_STORE, or MODEL_API_FILES=memory/],
+      ['off', /MODEL_API_FILES is off/],
+    ] as const) {
+      const { files } = filesWith({ MODEL_API_FILES: setting });
+      await expect(fileIn(files, 'x')).rejects.toThrow(name);
+      await expect(files.find('file-x', client)).rejects.toMatchObject({ code: 'not_found' });
+    }
+  });
+
+  it('are limited in number and bytes for a key and all its sub-clients', async () => {
+    const { files } = filesWith();
+    const id = await fileIn(files, '12345678');
+    await expect(fileIn(files, '123', 'key ada/bob')).rejects.toMatchObject({ code: 'payload_too_large' });
+    await fileIn(files, '12');
+    await expect(fileIn(files, '')).rejects.toThrow(/MODEL_API_MAX_FILES/);
+    await fileIn(files, '1234567890', 'key bob');
+    await files.remove(id, client);
+    await fileIn(files, '12345678');
+  });
+
+  it('accept no bytes when they are whole, and none of another client', async () => {
+    const { files } = filesWith();
+    const id = await fileIn(files, 'abc');
+    for (const owner of [client, 'key bob'])
+      await expect(files.append(id, owner, Buffer.from('d'))).rejects.toMatchObject({ code: 'not_found' });
+    for (const attempt of [files.find(id, 'key bob'), files.remove(id, 'key bob'), files.read(id, 'key bob', 0)])
+      await expect(attempt).rejects.toMatchObject({ code: 'not_found' });
+    expect(String(await files.read(id, client, 1))).toBe('bc');
+  });
+
+  it('expire after the requested time, at most after the longest', async () => {
+    const { files, clock } = filesWith();
+    const [short, long] = [await fileIn(files, 'a', client, dayMs), await fileIn(files, 'b', client, 90 * dayMs)];
+    await clock.advance(dayMs);
+    await expect(files.find(short, client)).rejects.toMatchObject({ code: 'not_found' });
+    expect((await files.find(long, client)).expiresAt).toBe(clock.now() + 29 * dayMs);
+    files.expire();
+    const { files: left } = await files.list({ client, after: null, limit: 9, isAscending: true }, null);
+    expect(left.map(({ id }) => id)).toEqual([long]);
+  });
+
+  it('stay visible after their time while a batch uses them', async () => {
+    const { files, store, clock } = filesWith();
+    const id = await fileIn(files, 'a', client, dayMs);
+    await store.addBatch(batchOf('batch', { inputFile: id }));
+    await clock.advance(2 * dayMs);
+    files.expire();
+    expect(String(await files.read(id, client, 0))).toBe('a');
+    await store.removeBatch('batch');
+    await expect(files.find(id, client)).rejects.toMatchObject({ code: 'not_found' });
+  });
+
+  it('cannot be removed while a batch uses them', async () => {
+    const { files, store } = filesWith();
+    const id = await fileIn(files, 'a');
+    await store.addBatch(batchOf('batch', { inputFile: id }));
+    await expect(files.remove(id, client)).rejects.toThrow(/in use by batch/);
+    await store.removeBatch('batch');
+    await files.remove(id, client);
+  });
+});
