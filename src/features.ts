@@ -19,6 +19,7 @@ import { openai } from './features/openai/feature.js';
 import { redis } from './features/redis/feature.js';
 import { retention } from './features/retention/feature.js';
 import { search } from './features/search/feature.js';
+import { signOn } from './features/sign-on/feature.js';
 import { sqlite } from './features/sqlite/feature.js';
 import { steering } from './features/steering/feature.js';
 import { traces } from './features/traces/feature.js';
@@ -36,6 +37,7 @@ export const features: readonly (PrimaryFeature & WorkerFeature & CommandFeature
   budgets,
   webhooks,
   idempotency,
+  signOn,
   keysApi,
   retention,
   fallbacks,

@@ -41,11 +41,6 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
     'none',
   ],
   MODEL_API_TRUST_PROXY: ['addresses and CIDR blocks whose X-Forwarded-For counts', 'none'],
-  MODEL_API_USER_HEADER: [
-    'header in which a trusted proxy names the person whom it has [signed on](clients.md#sign-on-by-the-proxy), such as `X-Forwarded-User`',
-    'none',
-  ],
-  MODEL_API_GROUPS_HEADER: ['header in which the proxy names the groups of this person, separated by commas', 'none'],
   MODEL_API_BODY_LIMIT: ['largest request body, else 413'],
   MODEL_API_TIMEOUT: ['time limit of a job, seconds'],
   MODEL_API_STALL_TIMEOUT: [

@@ -3,7 +3,6 @@ import type { RoutePath } from '../shared/api/endpoints.js';
 import type { WorkerSettings } from '../shared/ipc/protocol.js';
 import { type Authority, authenticate, authenticateOperator, maySee, trustProxies } from './access/authenticate.js';
 import type { RouteGuards } from './access/guards.js';
-import type { SignOn } from './access/sign-on.js';
 import { getAccounts } from './api/accounts.js';
 import { postAsk, postChat } from './api/ask.js';
 import { consoleFiles, redirectToConsole } from './api/console.js';
@@ -49,8 +48,6 @@ export interface AppParts extends ExchangeParts, JobParts {
   readonly guards: RouteGuards;
   readonly features: RequestHooks;
   readonly viewers: StatusViewers;
-  /** null if people do not sign on. */
-  readonly signOn: Pick<SignOn, 'guard'> | null;
   /** Aborted when this worker is about to exit. */
   readonly closing: AbortSignal;
 }
@@ -88,7 +85,7 @@ function checkedApp(parts: AppParts): Express {
   app.disable('x-powered-by').set('etag', false).enable('strict routing').enable('case sensitive routing');
   trustProxies(app, settings.trustedProxies);
   app.use(openExchange(parts), findDoor(doors), speakAsClient(doors), versionGuard, hostGuard(settings));
-  if (parts.signOn !== null) app.use(parts.signOn.guard());
+  if (features.people !== null) app.use(features.people.guard());
   return app;
 }
 

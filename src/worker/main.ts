@@ -25,7 +25,6 @@ import { routeGuards } from './access/guards.js';
 import { KeyRing, WrongKeys } from './access/keys.js';
 import { OpenRequests } from './access/open-requests.js';
 import { OwnJobs } from './access/own-jobs.js';
-import { createSignOn } from './access/sign-on.js';
 import { SocketTable, UserNames } from './access/user-tables.js';
 import { StatusViewers } from './api/status.js';
 import { createApp, createDoorApp } from './app.js';
@@ -178,10 +177,10 @@ async function serve(context: WorkerContext, inputs: JobInputs, settings: Worker
   const { closing } = listeners;
   const viewers = new StatusViewers(primary, systemClock, closing);
   const ownJobs = await ownJobsOf(process.ppid, credentials);
-  const signOn = createSignOn(settings, { users, ownJobs, primary, clock: systemClock });
   const openRequests = new OpenRequests(context.keys, systemClock);
-  const authority = { keys: context.keys, users, wrongKeys, signOn, openRequests, clock: systemClock };
-  const owned = { bodies, spill, viewers, signOn };
+  const peopleOf = () => (context.features === null ? null : context.features.people);
+  const authority = { keys: context.keys, users, wrongKeys, peopleOf, openRequests, clock: systemClock };
+  const owned = { bodies, spill, viewers };
   const recorderOf: RequestHooks['recorderOf'] = (req, res) =>
     context.features === null ? null : context.features.recorderOf(req, res);
   const guards = routeGuards({ primary, settings, authority, phase, ownJobs, recorderOf });
@@ -190,7 +189,8 @@ async function serve(context: WorkerContext, inputs: JobInputs, settings: Worker
   const jobs = { ...inputs, bodies, spill, clock: systemClock };
   const onFault = faultLogger(context);
   const keyFields = keyFieldsOf(features).body;
-  const core = { primary: callsOfFeatures, authority, guards, closing, jobs, keyFields, onFault, clock: systemClock };
+  const access = { authority, guards, users, ownJobs };
+  const core = { primary: callsOfFeatures, ...access, closing, jobs, keyFields, onFault, clock: systemClock };
   const hooks = await loadFeatures(core);
   context.features = hooks;
   const state = { isClosing, closing, heap, features: hooks, tracer: hooks.tracer };

@@ -176,6 +176,7 @@ const words: Readonly<Record<string, { readonly pattern: RegExp; readonly named:
       },
     },
     file: { pattern: /adapter.?file|adapters\/file|\bkit\b|createAdapter\(\)|\bcjs/i, named: {} },
+    'sign-on': { pattern: /sign-on|signedOn|(?:user|groups)_?header/i, named: {} },
     'keys-api': {
       pattern: /made.?keys|own_keys|key over HTTP|key_(?:made|changed|removed|rotated)|'\/keys\b/i,
       named: {

@@ -52,7 +52,7 @@ export class Clients {
   #added: readonly AddedKey[] | null = [];
   #byClient: ReadonlyMap<string, ApiKey | AddedKey>;
   #digests: ReadonlySet<string>;
-  readonly #people: SignedOnPeople;
+  readonly #people: KnownPeople;
   #groupLines: readonly GroupLine[];
   #groups: ReadonlyMap<string, ClientGroup>;
 
@@ -68,7 +68,7 @@ export class Clients {
     this.#digests = allDigests(this.#byClient);
     this.#groupLines = groupLines;
     this.#groups = groupsOf(groupLines, this.operatorKeys);
-    this.#people = new SignedOnPeople(personLines);
+    this.#people = new KnownPeople(personLines);
   }
 
   /** Keys of the configuration, whose names and digests the keys file must not repeat. */
@@ -241,7 +241,7 @@ export class Clients {
 const maxPeople = 10_000;
 
 /** Owns the groups of people, and the line that applies to each. */
-class SignedOnPeople {
+class KnownPeople {
   lines: readonly PersonLine[] = [];
   #search: PersonLines<PersonLine>;
   readonly #known = new Map<string, { readonly groups: readonly string[]; readonly line: PersonLine | null }>();

@@ -64,8 +64,6 @@ export function workerSettings(
     allowedHosts: config.allowedHosts === null ? null : [...config.allowedHosts],
     allowedOrigins: config.allowedOrigins,
     trustedProxies: config.trustedProxies,
-    userHeader: config.userHeader,
-    groupsHeader: config.groupsHeader,
     ...keys,
     localUsers: config.localUsers,
     allowedUsers: config.allowedUsers,
@@ -105,7 +103,7 @@ export interface Services {
   readonly connections: Pick<UserConnections, 'holdConnection'>;
   readonly jobMetrics: Pick<JobMetrics, 'countDrainRefusal' | 'countBudgetRefusal' | 'countRateLimited'>;
   readonly toolsIgnored: SharedHandlers['toolsIgnored'];
-  readonly clients: Pick<Clients, 'checkAccess' | 'countedGroupsOf' | 'recordPerson'>;
+  readonly clients: Pick<Clients, 'checkAccess' | 'countedGroupsOf'>;
   readonly usage: Pick<UsageLedger, 'countRefusal'> & Pick<UsageJournal, 'report'>;
   readonly clientMetrics: Pick<ClientMetrics, 'countRefusal'>;
   readonly lastHour: Pick<LastHour, 'countRefusal'>;
@@ -149,7 +147,6 @@ export function apiHandlers(services: Services): SharedHandlers {
       return verdict;
     },
     toolsIgnored: services.toolsIgnored,
-    signedOn: ({ client, groups }) => services.clients.recordPerson(client, groups),
     connection: ({ uid }, signal) => services.connections.holdConnection(uid, signal),
     wrongKey: ({ caller }) => ({ blockedSeconds: services.keyAttempts.recordWrongKey(caller) }),
     usage: (order) => usageText(services, order),

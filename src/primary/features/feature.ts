@@ -42,7 +42,7 @@ type KeyMembers = 'operatorKeys' | 'keyNames' | 'personOptions' | 'countedGroups
 export interface PrimaryCore {
   readonly host: Pick<Host, 'clock' | 'random' | 'product' | 'heap' | 'searchPath'> & { readonly log: Logger<string> };
   readonly store: Pick<Store, 'answers' | 'tables' | 'jobs' | 'files' | 'openText'>;
-  readonly clients: Pick<Clients, 'hasAccess' | 'optionsOf' | GroupMembers | KeyMembers>;
+  readonly clients: Pick<Clients, 'hasAccess' | 'optionsOf' | 'recordPerson' | GroupMembers | KeyMembers>;
   readonly fileFaults: FileFaults;
   readonly recentUsage: Pick<RecentUsage, 'searchesOf' | 'spentIn'>;
   readonly clis: readonly Pick<ModelCli, 'name' | 'accountName' | 'health'>[];

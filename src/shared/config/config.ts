@@ -25,7 +25,7 @@ import {
   type ReadFile,
 } from './secrets.js';
 import { storeFamiliesOf, storeSchema } from './stores.js';
-import { mustBeOfProxy, noOrigin } from './values.js';
+import { noOrigin } from './values.js';
 import { defaultConversationTtlMs, removedVariables, settingsOf, type Values, variables } from './variables.js';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -64,14 +64,16 @@ export async function loadConfig(
   faults.push(...(keys?.faults ?? []), ...(isTrial(parsed, production) ? [] : (keys?.tooShort ?? [])));
   const oauthToken = await loadOauthToken(env, parsed, read, faults);
   const featurePorts = portsOf(features, featureValues);
-  faults.push(...contradictions(parsed, keys, families), ...signOnFaults(parsed));
+  const hasPeople = features.some((each) => each.identifiesPeople?.(featureValues));
+  const facts = { values: parsed, requestHeaders: headersOf(features), personLines: keys?.personLines ?? [] };
+  faults.push(...contradictions(parsed, keys, hasPeople, families));
   faults.push(...clisFaults(parsed, families), ...portFaults(parsed, featurePorts));
-  faults.push(...usedHeaderFaults(parsed, features), ...features.flatMap((each) => each.findFaults(featureValues)));
+  faults.push(...features.flatMap((each) => each.findFaults(featureValues, facts)));
   if (faults.length > 0 || keys === null) throw new ConfigFault(faults, unknown);
   const values = parsed as Values;
   const stateFolder = stateFolderOf(env, values);
   const { apiKeys, namedKeys, personLines, groupLines, lineFaults } = keys;
-  const needsKey = keys.needsKey || values.MODEL_API_USER_HEADER !== null;
+  const needsKey = keys.needsKey || hasPeople;
   const ofFiles = { store: values.MODEL_API_STORE, stateFolder, needsKey, keyOptions };
   return frozen({
     ...settingsOf(values),
@@ -81,18 +83,17 @@ export async function loadConfig(
     allowedHosts: allowedHosts(values),
     apiKeys,
     oauthToken,
-    ...{ namedKeys, groupLines, keyOptions },
+    ...{ namedKeys, groupLines, personLines, keyOptions },
     ...stateFiles(stateFolder),
     ...{ featureValues, featurePorts },
     featureModels: features.flatMap((each) => each.namedModels?.(featureValues) ?? []),
     featureSecrets: secretsIn(featureValues, features),
-    personLines,
-    keysFileFaults: lineFaults,
-    needsKey,
-    production,
+    ...{ keysFileFaults: lineFaults, needsKey, production },
     warnings: [
       ...unknown,
-      ...warningsOf(env, values, keys, features, featureValues),
+      ...warningsOf(env, values),
+      ...features.flatMap((each) => each.findWarnings(featureValues, facts)),
+      ...keys.warnings,
       ...(await fileWarnings(env, files, features, ofFiles)),
     ],
   });
@@ -110,21 +111,13 @@ async function fileWarnings(
 }
 
 /** Returns warnings about values that are suspect. */
-function warningsOf(
-  env: Environment,
-  values: Values,
-  keys: LoadedKeys,
-  features: readonly ConfiguredFeature[],
-  featureValues: Readonly<Record<string, unknown>>,
-): string[] {
-  return [
-    ...commandWarnings(env, values),
-    ...frontWarnings(values),
-    ...originWarnings(values),
-    ...features.flatMap((feature) => feature.findWarnings(featureValues)),
-    ...signOnWarnings(values, keys),
-    ...keys.warnings,
-  ];
+function warningsOf(env: Environment, values: Values): string[] {
+  return [...commandWarnings(env, values), ...frontWarnings(values), ...originWarnings(values)];
+}
+
+/** Returns the names of the headers that clients send to features. */
+function headersOf(features: readonly ConfiguredFeature[]): string[] {
+  return features.flatMap(({ requestHeaders }) => Object.keys(requestHeaders));
 }
 
 export type Config = Awaited<ReturnType<typeof loadConfig>>;
@@ -228,11 +221,15 @@ function isTrial({ MODEL_API_HOST: host }: Parsed, production: boolean): boolean
 }
 
 /** Returns the faults of variables that contradict each other. Ignores variables that could not be read. */
-function contradictions(values: Parsed, keys: LoadedKeys | null, families: readonly CliFamily[]): string[] {
+function contradictions(
+  values: Parsed,
+  keys: LoadedKeys | null,
+  hasPeople: boolean,
+  families: readonly CliFamily[],
+): string[] {
   const faults: string[] = [];
   const host = values.MODEL_API_HOST;
-  const isSignedOn = values.MODEL_API_USER_HEADER !== null;
-  const isOpen = keys !== null && !keys.needsKey && keys.faults.length === 0 && !isSignedOn;
+  const isOpen = keys !== null && !keys.needsKey && keys.faults.length === 0 && !hasPeople;
   if (host !== undefined && !isLoopback(host) && isOpen) {
     faults.push(
       `MODEL_API_HOST: ${host} can be reached from other machines: set MODEL_API_KEY or MODEL_API_KEYS_FILE, or bind to 127.0.0.1`,
@@ -268,40 +265,6 @@ function originWarnings({ MODEL_API_ALLOWED_ORIGINS: origins }: Values): string[
   return [
     'MODEL_API_ALLOWED_ORIGINS: null allows pages of any site, because any page can use a frame without an origin',
   ];
-}
-
-/** Returns the faults of the headers with which a proxy signs people on. */
-function signOnFaults(values: Parsed): string[] {
-  const { MODEL_API_USER_HEADER: user, MODEL_API_GROUPS_HEADER: groups, MODEL_API_TRUST_PROXY: proxies } = values;
-  const faults: string[] = [];
-  if (user && proxies?.length === 0) faults.push('MODEL_API_USER_HEADER: needs MODEL_API_TRUST_PROXY');
-  if (groups && user === null) faults.push('MODEL_API_GROUPS_HEADER: needs MODEL_API_USER_HEADER');
-  if (groups && groups === user)
-    faults.push('MODEL_API_GROUPS_HEADER: must not be the header of MODEL_API_USER_HEADER');
-  return faults;
-}
-
-/** Returns the faults of these headers that clients send to a feature. */
-function usedHeaderFaults(values: Parsed, features: readonly ConfiguredFeature[]): string[] {
-  const used = features.flatMap(({ requestHeaders }) => Object.keys(requestHeaders)).map((name) => name.toLowerCase());
-  const names = ['MODEL_API_USER_HEADER', 'MODEL_API_GROUPS_HEADER'] as const;
-  const isUsed = (header: string) => used.some((name) => header === name || header.startsWith(`${name}-`));
-  return names.filter((name) => isUsed(values[name] ?? '')).map((name) => `${name}: ${mustBeOfProxy}`);
-}
-
-function signOnWarnings(values: Values, { personLines }: LoadedKeys): string[] {
-  const { MODEL_API_USER_HEADER: user, MODEL_API_GROUPS_HEADER: groups, MODEL_API_TRUST_PROXY: proxies } = values;
-  const warnings: string[] = [];
-  if (user === null && personLines.length > 0)
-    warnings.push('MODEL_API_KEYS_FILE: without MODEL_API_USER_HEADER, the lines with sso: have no effect');
-  if (user !== null && groups === null && personLines.some(({ name }) => name.startsWith('group:')))
-    warnings.push('MODEL_API_KEYS_FILE: without MODEL_API_GROUPS_HEADER, the lines with sso:group: have no effect');
-  const isOnThisMachine = proxies.some((proxy) => isLoopback(proxy.replace(/\/.*/, '')));
-  if (user !== null && isOnThisMachine && values.MODEL_API_ALLOWED_USERS.length === 0)
-    warnings.push(
-      'MODEL_API_USER_HEADER: each user of this machine can pose as the proxy: name the user of the proxy in MODEL_API_ALLOWED_USERS',
-    );
-  return warnings;
 }
 
 /** Variable that only the command reads: the URL of the service. */

@@ -1,9 +1,11 @@
 import type { z } from 'zod';
+import type { PersonLine } from './api-keys.js';
 import type { CliFamily } from './clis.js';
 import type { FeatureKeyOption } from './key-option-table.js';
 import type { OptionTable } from './key-options.js';
 import type { ReadFile } from './secrets.js';
 import type { StoreFamily, StorePlace } from './stores.js';
+import type { Values } from './variables.js';
 
 /**
  * Environment variable of a feature. `meaning` and `shownDefault` are for the documents; without `shownDefault`, they
@@ -46,6 +48,16 @@ export type ValuesOf<V extends FeatureVariables> = {
   readonly [N in keyof V]: z.output<V[N]['schema']> | Extract<V[N]['fallback'], null>;
 };
 
+/** What the checks of a feature may know of the core and of other features. */
+export interface CoreFacts {
+  /** Values of the variables of the core. A variable that cannot be parsed has no value. */
+  readonly values: Partial<Values>;
+  /** Names of the headers that clients send to features. */
+  readonly requestHeaders: readonly string[];
+  /** Lines of the keys file for people. */
+  readonly personLines: readonly PersonLine[];
+}
+
 /** Settings that decide which files a feature reads. */
 export interface SettingsOfFiles {
   readonly store: StorePlace;
@@ -66,11 +78,13 @@ export interface ConfiguredFeature<V extends FeatureVariables = FeatureVariables
   readonly clis?: CliFamily;
   readonly store?: StoreFamily;
   /** Returns contradictions between the variables. A variable that cannot be parsed has no value. */
-  findFaults(values: Partial<ValuesOf<V>>): readonly string[];
+  findFaults(values: Partial<ValuesOf<V>>, core: CoreFacts): readonly string[];
+  /** Whether requests without a key can come from people whom the feature identifies. Then no other request without one is accepted. */
+  identifiesPeople?(values: Partial<ValuesOf<V>>): boolean;
   /** Returns the models that the values name. */
   namedModels?(values: ValuesOf<V>): readonly string[];
   /** Returns warnings about the values, which do not prevent the start. */
-  findWarnings(values: ValuesOf<V>): readonly string[];
+  findWarnings(values: ValuesOf<V>, core: CoreFacts): readonly string[];
   /** Returns warnings about the files that the feature reads when it starts. */
   findFileWarnings?(settings: SettingsOfFiles, read: ReadFile): Promise<readonly string[]>;
 }

@@ -134,19 +134,6 @@ export const origins = list.refine(
   'must be origins as browsers send them, such as https://app.example.org or app://obsidian.md: in small letters, without a path and without the default port; or null, or * after a scheme other than http, https and file, such as moz-extension://*',
 );
 
-/** Headers that clients, browsers or the core use for something else. `config.ts` adds those of features. */
-const usedHeaders =
-  /^(?:accept|authorization|connection|content|cookie|expect|host|keep-alive|last-event-id|origin|prefer|proxy|referer|sec|te|trailer|transfer-encoding|upgrade|user-agent|via|x-api-key|x-forwarded-(?:for|host|proto)|x-openwebui-user-id|x-request-id)(?:$|-)/;
-
-export const mustBeOfProxy = 'must be a header that only the proxy adds, such as X-Forwarded-User';
-
-/** Schema of the name of a header that only a proxy adds, in lower case. */
-export const headerName = z
-  .string()
-  .regex(/^[A-Za-z0-9][A-Za-z0-9-]{0,63}$/, 'must be the name of a header, of letters, digits and -')
-  .transform((value) => value.toLowerCase())
-  .refine((value) => !usedHeaders.test(value), mustBeOfProxy);
-
 function isCidr(value: string): boolean {
   const [address = '', bits, ...rest] = value.split('/');
   const version = isIP(address);

@@ -70,9 +70,6 @@ export const workerSettingsSchema = z.object({
   allowedOrigins: z.array(z.string()),
   trustedProxies: z.array(z.string()),
   ...workerKeys.shape,
-  /** Header with the name of a person whom the proxy has signed on; null if people do not sign on. */
-  userHeader: z.string().nullable(),
-  groupsHeader: z.string().nullable(),
   localUsers: z.enum(localUserModes),
   /** Names and ids of users; if empty, all users may call. */
   allowedUsers: z.array(z.string()),
@@ -294,8 +291,6 @@ export const primaryCalls = {
    * caller is not blocked.
    */
   wrongKey: { request: z.object({ caller: z.string() }), answer: z.object({ blockedSeconds: z.int() }) },
-  /** Reports the groups of a person whom a trusted proxy has signed on. */
-  signedOn: { request: z.object({ client: z.string(), groups: z.array(z.string()).readonly() }), answer: nothing },
   /**
    * Registers a connection on the Unix socket with the user at its other end. The stream has one item and stays open;
    * cancelling the call ends the registration.

@@ -11,7 +11,7 @@ import type { PeerCredentials } from '../../shared/node-internals/peer-credentia
 import type { AsyncHandler, Handler, Primary, Reply } from '../http/exchange.js';
 import type { KeyRing, WrongKeys } from './keys.js';
 import type { OpenRequests } from './open-requests.js';
-import type { SignOn } from './sign-on.js';
+import type { PersonSource } from './people.js';
 import type { SocketTable, UserNames } from './user-tables.js';
 
 /** Parts that decide which client a request belongs to. */
@@ -19,15 +19,15 @@ export interface Authority {
   readonly keys: KeyRing;
   readonly users: Pick<LocalUsers, 'admit' | 'name'>;
   readonly wrongKeys: Pick<WrongKeys, 'count'>;
-  /** Reads people whom a trusted proxy has signed on; null if people do not sign on. */
-  readonly signOn: Pick<SignOn, 'personOf' | 'report'> | null;
+  /** Returns the feature that identifies people; null if there is none. */
+  readonly peopleOf: () => Pick<PersonSource, 'personOf' | 'report'> | null;
   readonly openRequests: Pick<OpenRequests, 'watch'>;
   readonly clock: Pick<Clock, 'now'>;
 }
 
 /**
- * Accepts a request whose API key or person has this scope (null: any valid key and any person); if neither keys nor
- * sign-on are configured, every request. Sets the client.
+ * Accepts a request whose API key or person has this scope (null: any valid key and any person); if no request needs one
+ * of both, every request. Sets the client.
  */
 export function authenticate(authority: Authority, scope: Scope | null): AsyncHandler {
   return async (req, res, next) => {
@@ -57,7 +57,7 @@ export function authenticateOperator(authority: Authority, scope: Scope | null):
   };
 }
 
-type KeyAuthority = Pick<Authority, 'keys' | 'clock' | 'signOn'>;
+type KeyAuthority = Pick<Authority, 'keys' | 'clock' | 'peopleOf'>;
 
 /** Whether an accepted request has the scope `admin`; false if no keys are configured. */
 export function isAdmin({ locals }: Reply): boolean {
@@ -80,9 +80,9 @@ export function isAccepted(authority: KeyAuthority, req: Request): boolean {
   return !authority.keys.isNeeded || validRights(authority, req) !== null;
 }
 
-function validRights({ keys, clock, signOn }: KeyAuthority, req: Request): ClientRights | null {
+function validRights({ keys, clock, peopleOf }: KeyAuthority, req: Request): ClientRights | null {
   const [presented, ...others] = presentedKeys(req);
-  const person = presented === undefined ? (signOn?.personOf(req) ?? null) : null;
+  const person = presented === undefined ? (peopleOf()?.personOf(req) ?? null) : null;
   const key = presented === undefined || others.length > 0 ? null : keys.find(presented);
   const rights = person === null ? key : keys.rightsOf(person);
   return rights === null || hasExpired(rights, clock) ? null : rights;
@@ -90,12 +90,13 @@ function validRights({ keys, clock, signOn }: KeyAuthority, req: Request): Clien
 
 /** Sets the client of a request and its rights. A key counts more than the person who sends it. */
 async function identify(authority: Authority, req: Request, res: Reply): Promise<ClientRights> {
-  const { keys, signOn } = authority;
-  const person = signOn !== null && presentedKeys(req).length === 0 ? signOn.personOf(req) : null;
-  if (signOn !== null && person !== null) {
+  const { keys } = authority;
+  const people = presentedKeys(req).length === 0 ? authority.peopleOf() : null;
+  const person = people?.personOf(req) ?? null;
+  if (people !== null && person !== null) {
     res.locals.client = ssoClient(person.name);
     res.locals.groups = person.groups;
-    await signOn.report(person);
+    await people.report(person);
     return setRights(res, keys.rightsOf(person));
   }
   const key = keys.find(presentedKey(req)) ?? (await refuseWrong(authority, req, res));

@@ -5,7 +5,7 @@ import { PersonLines } from '../../shared/config/people.js';
 import { RelayError, retryAfter } from '../../shared/errors.js';
 import type { ClientRights, WorkerKey, WorkerKeys, WorkerPersonLine } from '../../shared/ipc/protocol.js';
 import type { Primary } from '../http/exchange.js';
-import type { Person } from './sign-on.js';
+import type { Person } from './people.js';
 
 /** Owns the API keys that this worker accepts, and the lines for people. */
 export class KeyRing {

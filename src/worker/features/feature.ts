@@ -4,8 +4,10 @@ import type { Clock } from '../../shared/clock.js';
 import type { RequestFields, SharedFeature } from '../../shared/features/feature.js';
 import type { Calls, Peer } from '../../shared/ipc/peer.js';
 import type { WorkerCalls } from '../../shared/ipc/protocol.js';
-import type { Authority } from '../access/authenticate.js';
+import type { Authority, LocalUsers } from '../access/authenticate.js';
 import type { RouteGuards } from '../access/guards.js';
+import type { OwnJobs } from '../access/own-jobs.js';
+import type { PersonSource } from '../access/people.js';
 import type { AnswerRecorder } from '../http/answer-recorder.js';
 import type { ErrorForm, Handler, Reply, RequestTracer } from '../http/exchange.js';
 import type { JobOfRequest } from '../jobs/admission.js';
@@ -19,6 +21,9 @@ export interface WorkerCore<C extends Calls = Calls> {
   /** Makes the calls of the feature. */
   readonly primary: Pick<Peer<C, WorkerCalls>, 'call' | 'stream'>;
   readonly authority: Authority;
+  readonly users: Pick<LocalUsers, 'admitProxy'>;
+  /** Knows the connections of programs that jobs of this service run. */
+  readonly ownJobs: Pick<OwnJobs, 'isOf'>;
   readonly guards: RouteGuards;
   readonly clock: Clock;
   /** Logs an unexpected error, which ends no request. */
@@ -103,6 +108,8 @@ export interface WorkerPart {
   readonly door?: Door;
   /** Handlers of the calls of the feature from the primary. */
   readonly handlers?: Readonly<Record<string, (request: never) => unknown>>;
+  /** Identifies people. A worker has at most one such source. */
+  readonly people?: PersonSource;
   /** Traces the requests of the worker. */
   readonly tracer?: RequestTracer;
   /** Inspects the documents of requests. Without a feature that has this, each document is refused. */

@@ -1,5 +1,6 @@
 import type { Request } from 'express';
 import type { RequestFields } from '../../shared/features/feature.js';
+import type { PersonSource } from '../access/people.js';
 import type { AnswerRecorder } from '../http/answer-recorder.js';
 import type { Reply, RequestTracer } from '../http/exchange.js';
 import type { JobAdmission, JobOfRequest } from '../jobs/admission.js';
@@ -50,6 +51,10 @@ export class RequestHooks implements JobAdmission {
   /** Handlers of the calls of all features from the primary. */
   get handlers(): NonNullable<WorkerPart['handlers']> {
     return Object.assign({}, ...this.#parts.map(({ handlers }) => handlers)) as NonNullable<WorkerPart['handlers']>;
+  }
+
+  get people(): PersonSource | null {
+    return this.#parts.find(({ people }) => people !== undefined)?.people ?? null;
   }
 
   /** Tracer of the first feature that has one; null without one. */

@@ -1,16 +1,17 @@
+import { signOn } from '../../../../src/features/sign-on/feature.js';
 import { webhooks } from '../../../../src/features/webhooks/feature.js';
 import { ConfigFault, type Environment, loadConfig } from '../../../../src/shared/config/config.js';
-import { secretNames } from '../../../../src/shared/config/feature-variables.js';
+import { type ConfiguredFeature, secretNames } from '../../../../src/shared/config/feature-variables.js';
 import { webhookSecret } from '../../../support/service/receiver.js';
 
 const url = 'https://example.org/notices';
 
-function load(env: Environment) {
-  return loadConfig(env, () => Promise.reject(new Error('there is no file')), undefined, [webhooks]);
+function load(env: Environment, ...others: readonly ConfiguredFeature[]) {
+  return loadConfig(env, () => Promise.reject(new Error('there is no file')), undefined, [webhooks, ...others]);
 }
 
-async function faultsOf(env: Environment): Promise<readonly string[]> {
-  const thrown = await load(env).catch((error: unknown) => error);
+async function faultsOf(env: Environment, ...others: readonly ConfiguredFeature[]): Promise<readonly string[]> {
+  const thrown = await load(env, ...others).catch((error: unknown) => error);
   if (!(thrown instanceof ConfigFault)) throw new Error(`no fault was found in ${JSON.stringify(env)}`);
   return thrown.faults;
 }
@@ -93,11 +94,11 @@ it('The header with the URL of a client cannot name the people whom a proxy sign
   const proxy = { MODEL_API_TRUST_PROXY: '192.0.2.1', MODEL_API_USER_HEADER: 'Remote-User' };
   const fault = 'must be a header that only the proxy adds, such as X-Forwarded-User';
   for (const header of ['X-Callback-Url', 'x-callback-url-2']) {
-    const asUser = await faultsOf({ ...proxy, MODEL_API_USER_HEADER: header });
+    const asUser = await faultsOf({ ...proxy, MODEL_API_USER_HEADER: header }, signOn);
     expect(asUser).toEqual([`MODEL_API_USER_HEADER: ${fault}`]);
-    const asGroups = await faultsOf({ ...proxy, MODEL_API_GROUPS_HEADER: header });
+    const asGroups = await faultsOf({ ...proxy, MODEL_API_GROUPS_HEADER: header }, signOn);
     expect(asGroups).toEqual([`MODEL_API_GROUPS_HEADER: ${fault}`]);
   }
-  const { userHeader } = await load({ ...proxy, MODEL_API_USER_HEADER: 'X-Callback-Urls' });
-  expect(userHeader).toBe('x-callback-urls');
+  const { featureValues } = await load({ ...proxy, MODEL_API_USER_HEADER: 'X-Callback-Urls' }, signOn);
+  expect(featureValues.MODEL_API_USER_HEADER).toBe('x-callback-urls');
 });

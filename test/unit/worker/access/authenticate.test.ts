@@ -31,7 +31,7 @@ function authorityWith(held: WorkerKey[] | null) {
   ring.begin({ keys: held, personLines: [] });
   const users = { admit: async () => 'user zoe', name: async () => 'user zoe' };
   const wrongKeys = { count: async (caller: string) => void counted.push(caller) };
-  return { keys: ring, users, wrongKeys, signOn: null, openRequests: { watch: () => {} }, clock };
+  return { keys: ring, users, wrongKeys, peopleOf: () => null, openRequests: { watch: () => {} }, clock };
 }
 
 const withKeys = authorityWith(keys);

@@ -67,7 +67,7 @@ async function openRequest(client: keyof typeof clients, state: Handler) {
   const personOf = ({ headers }: { headers: Record<string, unknown> }) =>
     headers['remote-user'] === undefined ? null : { name: String(headers['remote-user']), groups: [] };
   const authority = {
-    ...{ keys, clock, signOn: { personOf, report: async () => {} } as never, wrongKeys: { count: async () => {} } },
+    ...{ keys, clock, peopleOf: () => ({ personOf, report: async () => {} }), wrongKeys: { count: async () => {} } },
     ...{ users: { admit: async () => '', name: async () => '' }, openRequests: new OpenRequests(keys, clock) },
   };
   const server = await serveWith([authenticate(authority, 'ask'), state], { clock });

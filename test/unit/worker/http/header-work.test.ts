@@ -30,7 +30,7 @@ const keys = { isNeeded: true, find: () => null, rightsOf: () => null };
 const readAll: AsyncHandler = async (req, res) => {
   const readers: readonly (() => unknown)[] = [
     () => addressOf(req),
-    () => isAccepted({ keys: keys as never, clock: systemClock, signOn: null }, req),
+    () => isAccepted({ keys: keys as never, clock: systemClock, peopleOf: () => null }, req),
     () => followsJob(req),
     () => refusesFallback({ req }),
     () => req.accepts(['application/json', 'text/event-stream']),

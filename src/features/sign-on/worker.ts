@@ -1,33 +1,20 @@
 import type { Request } from 'express';
 import { setNewest } from '../../shared/bounded-map.js';
 import { ssoClient } from '../../shared/client.js';
-import type { Clock } from '../../shared/clock.js';
 import { groupName, maxGroups, personName } from '../../shared/config/people.js';
 import { invalid } from '../../shared/errors.js';
-import type { WorkerSettings } from '../../shared/ipc/protocol.js';
-import type { Handler, Primary } from '../http/exchange.js';
-import { isTrustedProxy, type LocalUsers } from './authenticate.js';
-import type { OwnJobs } from './own-jobs.js';
+import { isTrustedProxy } from '../../worker/access/authenticate.js';
+import type { Person, PersonSource } from '../../worker/access/people.js';
+import type { WorkerCore, WorkerPart } from '../../worker/features/feature.js';
+import type { Handler } from '../../worker/http/exchange.js';
+import type { calls } from './shared.js';
 
-/** Person whom a trusted proxy has signed on. */
-export interface Person {
-  readonly name: string;
-  readonly groups: readonly string[];
-}
+/** Parts that decide whether a connection comes from the proxy, and report people. */
+export type SignOnParts = Pick<WorkerCore<typeof calls>, 'users' | 'ownJobs' | 'primary' | 'clock'>;
 
-/** Parts that decide whether a connection comes from the proxy. */
-export interface SignOnParts {
-  readonly users: Pick<LocalUsers, 'admitProxy'>;
-  readonly ownJobs: Pick<OwnJobs, 'isOf'>;
-  readonly primary: Pick<Primary, 'call'>;
-  readonly clock: Pick<Clock, 'monotonicMs'>;
-}
-
-type SignOnSettings = Pick<WorkerSettings, 'userHeader' | 'groupsHeader'>;
-
-/** Creates the sign-on; null if no header is configured. */
-export function createSignOn({ userHeader, groupsHeader }: SignOnSettings, parts: SignOnParts): SignOn | null {
-  return userHeader === null ? null : new SignOn(userHeader, groupsHeader, parts);
+export async function createPart(parts: SignOnParts): Promise<WorkerPart> {
+  const { userHeader, groupsHeader } = await parts.primary.call('signOnHeaders', {});
+  return { routes: [], ...(userHeader !== null && { people: new SignOn(userHeader, groupsHeader, parts) }) };
 }
 
 /** Limit of people whose last report this worker remembers. */
@@ -39,7 +26,7 @@ const reportMs = 60_000;
  * Reads which person a trusted proxy has signed on, from the headers that the proxy adds. A request with such a header
  * from anywhere else is refused, so that nobody can pose as another person.
  */
-export class SignOn {
+export class SignOn implements PersonSource {
   readonly #userHeader: string;
   readonly #groupsHeader: string | null;
   readonly #headers: readonly string[];

@@ -1,8 +1,8 @@
+import { createPart, SignOn } from '../../../../src/features/sign-on/worker.js';
 import { digestOf } from '../../../../src/shared/config/api-keys.js';
 import type { WorkerPersonLine } from '../../../../src/shared/ipc/protocol.js';
 import { authenticate, isAccepted, maySee, trustProxies } from '../../../../src/worker/access/authenticate.js';
 import { KeyRing } from '../../../../src/worker/access/keys.js';
-import { createSignOn, SignOn } from '../../../../src/worker/access/sign-on.js';
 import type { Handler } from '../../../../src/worker/http/exchange.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { passed, serveWith } from '../../../support/doors/express-server.js';
@@ -23,7 +23,7 @@ function createParts(personLines: WorkerPersonLine[] = [], { trusted = ['127.0.0
   const rights = { scopes: ['ask' as const], isCapped: false, hasSubclients: false, expiresAt: null };
   keys.begin({ keys: [{ name: 'bob', client: 'key bob', digest: digestOf('key-of-bob'), ...rights }], personLines });
   const openRequests = { watch: () => {} };
-  const authority = { keys, users, wrongKeys: { count: async () => {} }, signOn, openRequests, clock };
+  const authority = { keys, users, wrongKeys: { count: async () => {} }, peopleOf: () => signOn, openRequests, clock };
   const trust: Handler = (req, _res, next) => {
     trustProxies(req.app as never, trusted);
     next();
@@ -179,8 +179,9 @@ describe('A header for the sign-on is refused', () => {
 });
 
 describe('The sign-on', () => {
-  it('does not exist if no header is configured', () => {
-    expect(createSignOn({ userHeader: null, groupsHeader: null }, {} as never)).toBeNull();
+  it('does not exist if no header is configured', async () => {
+    const primary = new FakePrimary({ signOnHeaders: { userHeader: null, groupsHeader: null } }).asPrimary;
+    expect(await createPart({ primary } as never)).toEqual({ routes: [] });
   });
 
   it('ignores other headers', async () => {
