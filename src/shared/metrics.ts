@@ -8,29 +8,33 @@ import {
   type Registry,
 } from 'prom-client';
 import { z } from 'zod';
+import { type MetricName, type MetricRecord, metrics } from './tables/metrics.js';
 
 /** Prefix of all metrics of the service. */
 export const metricPrefix = 'model_api_';
 
-/** Declares a family; `name` is without the prefix. */
+type NameOfType<T extends MetricRecord['type']> = {
+  [N in MetricName]: (typeof metrics)[N]['type'] extends T ? N : never;
+}[MetricName];
+type MetricLabel<N extends MetricName> = (typeof metrics)[N]['labels'][number];
 
-export function counter<L extends string>(registry: Registry, name: string, help: string, ...labels: L[]): Counter<L> {
-  return new Counter({ name: metricPrefix + name, help, labelNames: labels, registers: [registry] });
+/** Declares a metric of the table. */
+
+export function counter<N extends NameOfType<'counter'>>(registry: Registry, name: N): Counter<MetricLabel<N>> {
+  return new Counter<MetricLabel<N>>(declaredIn(registry, name));
 }
 
-export function gauge<L extends string>(registry: Registry, name: string, help: string, ...labels: L[]): Gauge<L> {
-  return new Gauge({ name: metricPrefix + name, help, labelNames: labels, registers: [registry] });
+export function gauge<N extends NameOfType<'gauge'>>(registry: Registry, name: N): Gauge<MetricLabel<N>> {
+  return new Gauge<MetricLabel<N>>(declaredIn(registry, name));
 }
 
-/** Declares a histogram. `buckets` are upper bounds in the unit of the family. */
-export function histogram<L extends string>(
-  registry: Registry,
-  name: string,
-  help: string,
-  buckets: number[],
-  ...labels: L[]
-): Histogram<L> {
-  return new Histogram({ name: metricPrefix + name, help, buckets, labelNames: labels, registers: [registry] });
+export function histogram<N extends NameOfType<'histogram'>>(registry: Registry, name: N): Histogram<MetricLabel<N>> {
+  return new Histogram<MetricLabel<N>>({ ...declaredIn(registry, name), buckets: [...metrics[name].buckets] });
+}
+
+function declaredIn<N extends MetricName>(registry: Registry, name: N) {
+  const { help, labels }: MetricRecord = metrics[name];
+  return { name: metricPrefix + name, help, labelNames: labels as MetricLabel<N>[], registers: [registry] };
 }
 
 /** Gauges with names of counters, which are removed. Other gauges have the same figures by type. */

@@ -13,7 +13,7 @@ import type { FileValues } from '../files/shared.js';
 import type { StoredFiles } from '../files/stored-files.js';
 import type { LineJobs, LineWorker } from './batch-feeder.js';
 import { Batches, type BatchParts } from './batches.js';
-import type { BatchValues, calls, workerCalls } from './shared.js';
+import { type BatchValues, type calls, metrics, type workerCalls } from './shared.js';
 import { batchApis, type LineOutcome } from './views.js';
 
 export function createBatches({ MODEL_API_MAX_BATCH_LINES: maxLines }: BatchValues): CreatePrimaryPart {
@@ -34,9 +34,7 @@ export function createBatches({ MODEL_API_MAX_BATCH_LINES: maxLines }: BatchValu
       },
       handlers: handlersOf(batches),
       counters: [counts.metric],
-      gauges: [
-        { name: 'batches_running', help: 'Batches that this host runs.', labels: [], read: () => batches.running },
-      ],
+      gauges: [{ name: 'batches_running', ...metrics.batches_running, read: () => batches.running }],
       modelAbilities: files.isOn ? ['batch'] : [],
       storedKinds: [storedBatches(core.config.store, fileValues)],
       start: () => batches.start(),
@@ -66,8 +64,7 @@ class EndedLines {
   }
 
   get metric() {
-    const help = 'Lines of batches with a result.';
-    return { name: 'batch_lines_total', help, labels: ['api', 'outcome'], read: () => this.#counts };
+    return { name: 'batch_lines_total', ...metrics.batch_lines_total, read: () => this.#counts };
   }
 
   countLine(api: BatchApi, outcome: LineOutcome): void {

@@ -3,6 +3,7 @@ import type { FeatureVariables, ValuesOf } from '../../shared/config/feature-var
 import { integer } from '../../shared/config/values.js';
 import type { Peer } from '../../shared/ipc/peer.js';
 import type { WorkerCalls } from '../../shared/ipc/protocol.js';
+import type { MetricTable } from '../../shared/tables/metrics.js';
 import { type calls as fileCalls, fileView, pageOrder } from '../files/shared.js';
 import { batchCaller, batchView, endCauses, lineOrder, lineResult } from './views.js';
 
@@ -14,6 +15,11 @@ export const variables = {
     meaning: 'lines in all unfinished batches of a client',
   },
 } as const satisfies FeatureVariables;
+
+export const metrics = {
+  batches_running: { type: 'gauge', labels: [], help: 'Batches that this host runs.' },
+  batch_lines_total: { type: 'counter', labels: ['api', 'outcome'], help: 'Lines of batches with a result.' },
+} as const satisfies MetricTable;
 
 export type BatchValues = ValuesOf<typeof variables>;
 

@@ -4,6 +4,7 @@ import type { LimitUse } from '../../shared/api/usage.js';
 import type { Figures } from '../../shared/metrics.js';
 import { Budgets } from './budgets.js';
 import { LimitedUses } from './limited-uses.js';
+import { metrics } from './metrics.js';
 
 /** Creates the part that refuses jobs when a budget is used up. */
 export const createBudgets: CreatePrimaryPart = ({ host, clients, recentUsage }) => {
@@ -24,8 +25,7 @@ export const createBudgets: CreatePrimaryPart = ({ host, clients, recentUsage })
 /** Returns the gauge of the used shares. `uses` is called at each scrape. The number of labels is limited. */
 export function usedRatio(uses: () => readonly LimitUse[]): FeatureMetric {
   return {
-    ...{ name: 'client_budget_used_ratio', labels: ['client', 'kind', 'budget'] },
-    help: 'Used share of the budget of an API key, a person (kind sso), a group (@NAME) or the whole service (@*) in its day, week or month (UTC); more than 1 if jobs were running when it was used up.',
+    ...{ name: 'client_budget_used_ratio', ...metrics.client_budget_used_ratio },
     read: () => sharesBy(uses().slice(0, maxKeyLabels)),
   };
 }

@@ -2,7 +2,7 @@ import type { CreatePrimaryPart } from '../../primary/features/feature.js';
 import { traceFields } from '../../primary/observe/observers.js';
 import type { PassReason } from '../../shared/job.js';
 import { FallbackRoutes } from './fallback-routes.js';
-import type { FallbackValues } from './shared.js';
+import { type FallbackValues, metrics } from './shared.js';
 
 export function createFallbacks({
   MODEL_API_FALLBACKS: rules,
@@ -28,8 +28,7 @@ export function createFallbacks({
       counters: [
         {
           name: 'fallbacks_total',
-          help: 'Jobs that moved to another model because a CLI (or its account) could not answer, by CLI and reason.',
-          labels: ['from', 'to', 'reason'],
+          ...metrics.fallbacks_total,
           read: () => counts.figures,
         },
       ],

@@ -1,6 +1,7 @@
 import type { ConfiguredModels } from '../../primary/cli/models.js';
 import type { FeatureVariables, ValuesOf } from '../../shared/config/feature-variables.js';
 import { seconds } from '../../shared/config/values.js';
+import type { MetricTable } from '../../shared/tables/metrics.js';
 import { fallbackRules } from './rules.js';
 
 /** Tables of the fallbacks, which both processes and the documents read. */
@@ -38,3 +39,11 @@ export function findModelFaults({ MODEL_API_FALLBACKS: rules }: FallbackValues, 
 export const logEvents = {
   job_fell_back: 'another model was asked, because one could not answer: request id, both models, reason',
 } as const;
+
+export const metrics = {
+  fallbacks_total: {
+    type: 'counter',
+    labels: ['from', 'to', 'reason'],
+    help: 'Jobs that moved to another model because a CLI (or its account) could not answer, by CLI and reason.',
+  },
+} as const satisfies MetricTable;

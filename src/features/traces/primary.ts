@@ -3,6 +3,7 @@ import type { StoredKind } from '../../primary/features/stored-kind.js';
 import { spansOfJobs } from './job-spans.js';
 import type { Sampler } from './sampling.js';
 import type { SpanExport } from './settings.js';
+import { metrics } from './shared.js';
 import type { SpanExporter } from './span-exporter.js';
 
 /** Export of spans, as the operator has configured it. */
@@ -34,8 +35,7 @@ export function createTraces(settings: ConfiguredExport | null): CreatePrimaryPa
       counters: [
         {
           name: 'trace_spans_total',
-          help: 'Trace spans, by result of their export.',
-          labels: ['result'],
+          ...metrics.trace_spans_total,
           read: () => exporter?.counts ?? { exported: 0, dropped: 0 },
         },
       ],

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { FeatureVariables, ValuesOf } from '../../shared/config/feature-variables.js';
+import type { MetricTable } from '../../shared/tables/metrics.js';
 import {
   otlpEndpoint,
   otlpHeaders,
@@ -72,3 +73,7 @@ export const logEvents = {
   trace_export_failed: 'the collector does not accept all spans: error. Logged once, until trace_export_back',
   trace_export_back: 'the collector accepts spans again: spans lost since the start',
 } as const;
+
+export const metrics = {
+  trace_spans_total: { type: 'counter', labels: ['result'], help: 'Trace spans, by result of their export.' },
+} as const satisfies MetricTable;

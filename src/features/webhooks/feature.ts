@@ -8,6 +8,7 @@ import {
   findFaults,
   findWarnings,
   logEvents,
+  metrics,
   requestFields,
   requestHeaders,
   variables,
@@ -18,7 +19,7 @@ import {
 export const webhooks = {
   name: 'webhooks',
   ...{ variables, findFaults, findWarnings, calls, endpoints, requestFields, requestHeaders, keyOptions, logEvents },
-  tables: [deliveryTable],
+  ...{ tables: [deliveryTable], metrics },
   loadPrimary: async (values: WebhookValues) => {
     const { createWebhooks } = await import('./primary.js');
     // the code that sends needs memory

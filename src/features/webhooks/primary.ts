@@ -14,7 +14,7 @@ import { callbackStart } from './key-option.js';
 import { callbackIn, Notices } from './notices.js';
 import type { PostNotice } from './post.js';
 import { isCallbackOf } from './receiver-url.js';
-import type { calls, WebhookValues } from './shared.js';
+import { type calls, metrics, type WebhookValues } from './shared.js';
 import { Webhooks } from './webhooks.js';
 
 /** `makePoster` is null if there is no secret: then no notice is sent. */
@@ -44,8 +44,7 @@ export function createWebhooks(
       counters: [
         {
           name: 'webhook_attempts_total',
-          help: 'Attempts to deliver a notice, by result; dropped: notices for which there was no room.',
-          labels: ['result'],
+          ...metrics.webhook_attempts_total,
           read: () => webhooks?.counts ?? { delivered: 0, retried: 0, failed: 0, dropped: 0 },
         },
       ],

@@ -3,6 +3,7 @@ import { isPrivateUrl } from '../../shared/config/addresses.js';
 import type { FeatureVariables, ValuesOf } from '../../shared/config/feature-variables.js';
 import type { FeatureEndpoint } from '../../shared/features/feature.js';
 import type { LogEvent, Logger } from '../../shared/log/logger.js';
+import type { MetricTable } from '../../shared/tables/metrics.js';
 import { deliveryList } from './deliveries-body.js';
 import { maxCallbackLength, webhookSecret, webhookUrl } from './receiver-url.js';
 
@@ -88,3 +89,11 @@ export const logEvents = {
 } as const;
 
 export type WebhookLogger = Logger<LogEvent | keyof typeof logEvents>;
+
+export const metrics = {
+  webhook_attempts_total: {
+    type: 'counter',
+    labels: ['result'],
+    help: 'Attempts to deliver a notice, by result; dropped: notices for which there was no room.',
+  },
+} as const satisfies MetricTable;

@@ -6,40 +6,25 @@ import { type JobEnd, type JobRequest, operations, outcomes, type ToolRound, too
 import { counter, type Figures, histogram } from '../../shared/metrics.js';
 import { bytesOfImages } from '../../shared/text/turns.js';
 import type { Bill } from '../store/contract/usage.js';
-import { addCounter, addGauge } from './state-metrics.js';
-
-const durationBuckets = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600];
-const waitBuckets = [0.001, 0.01, 0.1, 0.5, 1, 2.5, 5, 10, 15, 30, 60, 120, 600];
-const memoryBuckets = [16, 64, 128, 256, 512, 1024, 2048, 4096].map((mb) => mb * 1024 ** 2);
+import { addMetric } from './state-metrics.js';
 
 /** Jobs refused since the start, by the limit that refused them. */
 export type Refusals = Readonly<Record<'queue_full' | 'client_bound' | 'conversations_busy', number>>;
 
 function familiesIn(registry: Registry) {
-  const duration = 'Time from the admission of a job to its end, waiting included.';
-  const wait = 'Time that a job waited for its slot, by the result of the wait.';
-  const first = 'Time from the slot of a job to the first piece of its answer.';
-  const tokens =
-    'Tokens of answered jobs, as the CLI reports them. Those read from and written to the cache of the model are part of the input.';
-  const searches = 'Web searches of ended jobs with any outcome.';
-  const processor = 'Processor time of the processes of jobs, if they run in cgroups.';
-  const memory = 'Peak memory of the processes of a job, if the memory controller is delegated.';
-  const limited = 'Requests refused because their client has used up its rate limit.';
-  const rounds = 'Requests with tool results, by whether the waiting process received them.';
-  const ignoredTools = 'Requests with provider-hosted tools, which were ignored.';
   return {
-    jobs: counter(registry, 'jobs_total', 'Jobs that were admitted and have ended.', 'operation', 'outcome'),
-    durations: histogram(registry, 'job_duration_seconds', duration, durationBuckets, 'operation', 'outcome'),
-    waits: histogram(registry, 'queue_wait_seconds', wait, waitBuckets, 'outcome'),
-    firstDeltas: histogram(registry, 'time_to_first_delta_seconds', first, durationBuckets, 'operation'),
-    tokens: counter(registry, 'tokens_total', tokens, 'direction'),
-    searches: counter(registry, 'web_searches_total', searches, 'cli', 'account'),
-    processor: counter(registry, 'job_processor_seconds_total', processor, 'operation'),
-    memory: histogram(registry, 'job_peak_memory_bytes', memory, memoryBuckets, 'operation'),
-    rateLimited: counter(registry, 'rate_limited_total', limited),
-    toolsIgnored: counter(registry, 'tools_ignored_total', ignoredTools, 'route'),
-    toolRounds: counter(registry, 'tool_rounds_total', rounds, 'outcome'),
-    toolResults: counter(registry, 'tool_result_bytes_total', 'Bytes of the results that clients have sent.'),
+    jobs: counter(registry, 'jobs_total'),
+    durations: histogram(registry, 'job_duration_seconds'),
+    waits: histogram(registry, 'queue_wait_seconds'),
+    firstDeltas: histogram(registry, 'time_to_first_delta_seconds'),
+    tokens: counter(registry, 'tokens_total'),
+    searches: counter(registry, 'web_searches_total'),
+    processor: counter(registry, 'job_processor_seconds_total'),
+    memory: histogram(registry, 'job_peak_memory_bytes'),
+    rateLimited: counter(registry, 'rate_limited_total'),
+    toolsIgnored: counter(registry, 'tools_ignored_total'),
+    toolRounds: counter(registry, 'tool_rounds_total'),
+    toolResults: counter(registry, 'tool_result_bytes_total'),
   };
 }
 
@@ -65,9 +50,8 @@ export class JobMetrics {
   ) {
     this.#families = familiesIn(registry);
     this.#refused = refused;
-    addCounter(registry, 'rejected_total', 'Jobs refused before they were admitted.', () => this.#refusals, 'reason');
-    const timeouts = 'Jobs that waited for a slot longer than the queue time-out.';
-    addCounter(registry, 'queue_timeouts_total', timeouts, () => this.#queueTimeouts);
+    addMetric(registry, 'rejected_total', () => this.#refusals);
+    addMetric(registry, 'queue_timeouts_total', () => this.#queueTimeouts);
     this.#addZeros(doorNames);
     for (const cli of clis) this.#families.searches.inc({ cli }, 0);
   }
@@ -212,12 +196,10 @@ export class ClientMetrics {
 
   /** `waiting`: number of waiting jobs by client. */
   constructor(registry: Registry, waiting: () => ReadonlyMap<string, number>) {
-    const jobs = 'Jobs that were admitted and have ended, by client: API keys, local users, and all others together.';
-    this.#jobs = counter(registry, 'client_jobs_total', jobs, 'client', 'kind', 'outcome');
-    const refused = 'Jobs that were not admitted, by client.';
-    this.#refused = counter(registry, 'client_refused_total', refused, 'client', 'kind');
+    this.#jobs = counter(registry, 'client_jobs_total');
+    this.#refused = counter(registry, 'client_refused_total');
     const queued = () => this.#queued(waiting());
-    addGauge(registry, 'client_jobs_queued', 'Jobs that wait for a slot, by client.', queued, 'client', 'kind');
+    addMetric(registry, 'client_jobs_queued', queued);
   }
 
   jobEnded({ client }: JobRequest, { outcome }: JobEnd): void {

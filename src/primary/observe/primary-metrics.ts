@@ -12,15 +12,15 @@ import type { StoreObserver, StoreOperation } from '../store/contract/store.js';
 import { type RestartCause, restartCauses } from '../workers/worker-handle.js';
 import { cliMetrics } from './cli-metrics.js';
 import { ClientMetrics, JobMetrics } from './job-metrics.js';
-import { addCounter } from './state-metrics.js';
+import { addMetric } from './state-metrics.js';
 
 /** Owns the counters of created and removed conversations. */
 export class ConversationMetrics {
   readonly #removed: Counter<'cause'>;
 
   constructor(registry: Registry, created: () => number) {
-    addCounter(registry, 'conversations_created_total', 'Conversations whose first turn was answered.', created);
-    this.#removed = counter(registry, 'conversations_removed_total', 'Removed conversations, by cause.', 'cause');
+    addMetric(registry, 'conversations_created_total', created);
+    this.#removed = counter(registry, 'conversations_removed_total');
     for (const cause of removalCauses) this.#removed.inc({ cause }, 0);
   }
 
@@ -28,8 +28,6 @@ export class ConversationMetrics {
     this.#removed.inc({ cause });
   }
 }
-
-const checkBuckets = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20];
 
 /** Owns the figures of readiness checks. */
 export class ReadinessMetrics {
@@ -40,26 +38,10 @@ export class ReadinessMetrics {
 
   /** `clis`: names of the model CLIs. */
   constructor(registry: Registry, clis: readonly string[]) {
-    const checks = 'Readiness checks of the model CLI, by result and trigger.';
-    this.#checks = counter(registry, 'readiness_checks_total', checks, 'cli', 'account', 'result', 'trigger');
-    const durations = 'Duration of a readiness check.';
-    this.#durations = histogram(
-      registry,
-      'readiness_check_duration_seconds',
-      durations,
-      checkBuckets,
-      'cli',
-      'account',
-    );
-    this.#ready = gauge(
-      registry,
-      'ready',
-      '1 if the last readiness check found the model CLI ready.',
-      'cli',
-      'account',
-    );
-    const lastCheck = 'Start of the last readiness check, seconds since the epoch; 0 before the first check.';
-    this.#lastCheck = gauge(registry, 'readiness_last_check_timestamp_seconds', lastCheck, 'cli', 'account');
+    this.#checks = counter(registry, 'readiness_checks_total');
+    this.#durations = histogram(registry, 'readiness_check_duration_seconds');
+    this.#ready = gauge(registry, 'ready');
+    this.#lastCheck = gauge(registry, 'readiness_last_check_timestamp_seconds');
     for (const cli of clis) {
       this.#ready.set({ cli }, 0);
       this.#lastCheck.set({ cli }, 0);
@@ -90,16 +72,12 @@ function labelsOf({ cli, account }: Pick<ReadinessEntry, 'cli' | 'account'>) {
   return { cli, ...(account !== undefined && { account }) };
 }
 
-/** Seconds, from a write to the page cache up to a write to a busy disk. */
-const buckets = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10];
-
 /** Owns the durations of store operations. The store in memory is not measured. */
 export class StoreMetrics {
   readonly #seconds: Histogram<'operation'>;
 
   constructor(registry: Registry) {
-    const help = 'Duration of a store operation, successful or failed. The store in memory is not measured.';
-    this.#seconds = histogram(registry, 'store_operation_seconds', help, buckets, 'operation');
+    this.#seconds = histogram(registry, 'store_operation_seconds');
   }
 
   done(operation: StoreOperation, ms: number): void {
@@ -153,10 +131,8 @@ export class PrimaryMetrics {
     this.readiness = new ReadinessMetrics(this.registry, clis);
     this.store = new StoreMetrics(this.registry);
     this.cliOf = cliMetrics(this.registry);
-    const restarts = 'Workers started to replace another worker, by cause.';
-    this.#restarts = counter(this.registry, 'worker_restarts_total', restarts, 'cause');
-    const failures = 'Workers that did not answer a scrape in time. Their last figures were used.';
-    this.#scrapeFailures = counter(this.registry, 'worker_scrape_failures_total', failures);
+    this.#restarts = counter(this.registry, 'worker_restarts_total');
+    this.#scrapeFailures = counter(this.registry, 'worker_scrape_failures_total');
     for (const cause of restartCauses) this.#restarts.inc({ cause }, 0);
     addProcessMetrics(this.registry, 'primary');
   }

@@ -1,7 +1,8 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
 import type { Config } from '../../shared/config/config.js';
-import { type Figures, metricPrefix } from '../../shared/metrics.js';
+import { type Figures, gauge, metricPrefix } from '../../shared/metrics.js';
 import type { Phase } from '../../shared/phase.js';
+import { type MetricName, type MetricRecord, metrics } from '../../shared/tables/metrics.js';
 import type { FileFaults } from '../access/file-faults.js';
 import type { ModelCli } from '../cli/model-cli.js';
 import { terminationMeans } from '../cli/terminate/containment.js';
@@ -34,37 +35,30 @@ function samplesOf(figures: number | Figures, [label = '', ...further]: readonly
   );
 }
 
-/** Adds a gauge that is read at each scrape. Label values that have disappeared are removed. */
-export function addGauge(registry: Registry, name: string, help: string, read: Read, ...labelNames: string[]): void {
-  new Gauge({
-    name: metricPrefix + name,
-    help,
-    labelNames,
-    registers: [registry],
-    collect() {
-      this.reset();
-      for (const [labels, value] of samplesOf(read(), labelNames)) this.set(labels, value);
-    },
-  });
+/** Adds a metric of the table that is read at each scrape. */
+export function addMetric(registry: Registry, name: MetricName, read: Read): void {
+  addFigures(registry, name, metrics[name], read);
 }
 
-/** Adds a counter that is read at each scrape, for figures that never decrease. */
-export function addCounter(registry: Registry, name: string, help: string, read: Read, ...labelNames: string[]): void {
-  new Counter({
-    name: metricPrefix + name,
-    help,
-    labelNames,
-    registers: [registry],
-    collect() {
-      this.reset();
-      for (const [labels, value] of samplesOf(read(), labelNames)) this.inc(labels, value);
-    },
-  });
-}
-
-/** Adds a gauge that is always 1 and has facts as its labels. */
-function addFacts(registry: Registry, name: string, help: string, facts: Readonly<Record<string, string>>): void {
-  new Gauge({ name: metricPrefix + name, help, labelNames: Object.keys(facts), registers: [registry] }).set(facts, 1);
+/** Adds a metric that is read at each scrape. Label values that have disappeared are removed. */
+export function addFigures(registry: Registry, name: string, { type, help, labels }: MetricRecord, read: Read): void {
+  const declared = { name: metricPrefix + name, help, labelNames: [...labels], registers: [registry] };
+  if (type === 'gauge')
+    new Gauge({
+      ...declared,
+      collect() {
+        this.reset();
+        for (const [sample, value] of samplesOf(read(), labels)) this.set(sample, value);
+      },
+    });
+  else
+    new Counter({
+      ...declared,
+      collect() {
+        this.reset();
+        for (const [sample, value] of samplesOf(read(), labels)) this.inc(sample, value);
+      },
+    });
 }
 
 interface MeasuredCli extends Pick<ModelCli, 'name' | 'accountName' | 'pool'> {
@@ -92,49 +86,50 @@ export interface GaugeSources {
 /** Adds the gauges of the service state. Each figure is read from its owner at a scrape. */
 export function addServiceGauges(registry: Registry, sources: GaugeSources): void {
   const { config, host, clis, room, background, conversations, responses, workers, supervisor, store } = sources;
-  const gauge = (name: string, help: string, read: () => number) => addGauge(registry, name, help, read);
-  gauge('jobs_active', 'Jobs that hold a slot.', () => room.active);
-  gauge('jobs_queued', 'Jobs that wait for a slot.', () => room.waiting);
-  gauge('jobs_limit', 'Slots.', () => room.limits.maxActive);
-  gauge('queue_limit', 'Places in the queue.', () => room.limits.maxWaiting);
-  const jobs = 'Background jobs that have not ended, by state. A running job holds a slot.';
-  addGauge(registry, 'background_jobs', jobs, () => background.counts, 'state');
-  gauge('background_jobs_limit', 'Background jobs that may wait.', () => config.maxJobs);
-  gauge('conversations', 'Conversations in memory.', () => conversations.counts.conversations);
-  gauge('conversation_bytes', 'Text of all conversations, bytes.', () => conversations.counts.bytes);
-  gauge('conversation_tokens', 'Tokens of all conversations, estimated.', () => conversations.counts.tokens);
-  gauge('stored_responses', 'Stored responses.', () => responses.counts.count);
-  gauge('stored_response_bytes', 'Text of all stored responses, bytes.', () => responses.counts.bytes);
-  gauge('store_up', '1 while the store accepts data.', () => (store.isUp ? 1 : 0));
-  const faults = 'Faults of the files with keys and accounts, whose lines with faults are refused.';
-  addGauge(registry, 'config_file_faults', faults, () => sources.fileFaults.counts, 'file');
-  gauge('draining', '1 while the service drains.', () => (supervisor.phase === 'draining' ? 1 : 0));
+  const add = (name: MetricName, read: Read) => addMetric(registry, name, read);
+  add('jobs_active', () => room.active);
+  add('jobs_queued', () => room.waiting);
+  add('jobs_limit', () => room.limits.maxActive);
+  add('queue_limit', () => room.limits.maxWaiting);
+  add('background_jobs', () => background.counts);
+  add('background_jobs_limit', () => config.maxJobs);
+  add('conversations', () => conversations.counts.conversations);
+  add('conversation_bytes', () => conversations.counts.bytes);
+  add('conversation_tokens', () => conversations.counts.tokens);
+  add('stored_responses', () => responses.counts.count);
+  add('stored_response_bytes', () => responses.counts.bytes);
+  add('store_up', () => (store.isUp ? 1 : 0));
+  add('config_file_faults', () => sources.fileFaults.counts);
+  add('draining', () => (supervisor.phase === 'draining' ? 1 : 0));
   const { counters, gauges } = sources.features;
-  for (const { name, help, labels, read } of counters) addCounter(registry, name, help, read, ...labels);
-  for (const { name, help, labels, read } of gauges) addGauge(registry, name, help, read, ...labels);
-  addCounter(registry, 'log_write_errors_total', 'Log records that could not be written.', host.logWriteErrors);
-  const defects = 'Uncaught exceptions, by process.';
-  addCounter(registry, 'uncaught_exceptions_total', defects, () => host.defects.counts, 'role');
-  addGauge(registry, 'workers', 'HTTP workers, by state.', () => workers.counts(), 'state');
-  const processes = 'Processes of each model CLI, by state.';
+  for (const { name, read, ...metric } of counters) addFigures(registry, name, { ...metric, type: 'counter' }, read);
+  for (const { name, read, ...metric } of gauges) addFigures(registry, name, { ...metric, type: 'gauge' }, read);
+  add('log_write_errors_total', host.logWriteErrors);
+  add('uncaught_exceptions_total', () => host.defects.counts);
+  add('workers', () => workers.counts());
   const byName = (read: (cli: MeasuredCli) => Figures) => figuresByAccount(clis, read);
   const counts = () => byName(({ pool }) => pool.counts());
-  addGauge(registry, 'cli_processes', processes, counts, 'cli', 'account', 'state');
-  const means = 'Method by which the service finds and ends processes of the model CLI: 1 for the method in use.';
+  add('cli_processes', counts);
   const isInForce = (name: string) => (name === host.termination.containments.means ? 1 : 0);
   const inForce = () => Object.fromEntries(terminationMeans.map((name) => [name, isInForce(name)]));
-  addGauge(registry, 'termination_means', means, inForce, 'means');
+  add('termination_means', inForce);
   addHealthMetrics(registry, (read) => byName(({ health }) => read(health)));
-  addFacts(registry, 'build_info', 'Version of the service; always 1.', {
-    version: host.product.version,
-    commit: host.product.commit ?? 'unknown',
-    node_version: process.version,
-  });
-  addFacts(registry, 'config_info', 'Configuration of the service; always 1.', {
-    workers: String(config.workers),
-    adapter: [...new Set(clis.map(({ name }) => name))].join(','),
-    strict_health: String(config.strictHealth),
-  });
+  gauge(registry, 'build_info').set(
+    {
+      version: host.product.version,
+      commit: host.product.commit ?? 'unknown',
+      node_version: process.version,
+    },
+    1,
+  );
+  gauge(registry, 'config_info').set(
+    {
+      workers: String(config.workers),
+      adapter: [...new Set(clis.map(({ name }) => name))].join(','),
+      strict_health: String(config.strictHealth),
+    },
+    1,
+  );
 }
 
 /** Returns the figures of each CLI and account, by the names of both. */
@@ -149,20 +144,7 @@ type ReadHealth = (health: MeasuredCli['health']) => Readonly<Record<string, num
 
 /** Adds the metrics of health. `figures` reads the health of each CLI, by name, at a scrape. */
 function addHealthMetrics(registry: Registry, figures: (read: ReadHealth) => Figures): void {
-  const open = '1 while jobs are blocked, by reason: the quota is used up, or the credential is refused.';
-  addGauge(
-    registry,
-    'breaker_open',
-    open,
-    () => figures(({ circuits }) => circuits.openFor),
-    'cli',
-    'account',
-    'reason',
-  );
-  const openings = 'Times that the service began to block jobs, by reason. Failed probes count.';
-  const readOpenings = () => figures(({ circuits }) => circuits.openings);
-  addCounter(registry, 'breaker_openings_total', openings, readOpenings, 'cli', 'account', 'reason');
-  const used = "Used share of each window of the account's quota, as the model CLI last reported it; 0 if it did not.";
-  const readUsed = () => figures(({ windows }) => windows.utilization);
-  addGauge(registry, 'quota_utilization_ratio', used, readUsed, 'cli', 'account', 'window');
+  addMetric(registry, 'breaker_open', () => figures(({ circuits }) => circuits.openFor));
+  addMetric(registry, 'breaker_openings_total', () => figures(({ circuits }) => circuits.openings));
+  addMetric(registry, 'quota_utilization_ratio', () => figures(({ windows }) => windows.utilization));
 }

@@ -5,6 +5,7 @@ import { featureOption, fieldsOf } from '../config/key-option-table.js';
 import type { PublicCode } from '../errors.js';
 import type { Calls } from '../ipc/peer.js';
 import { type PrimaryCalls, primaryCalls, type WorkerCalls, workerCalls } from '../ipc/protocol.js';
+import type { MetricTable } from '../tables/metrics.js';
 
 /** Fields of a request body. */
 export type RequestFields = Readonly<Record<string, z.ZodType>>;
@@ -95,6 +96,8 @@ export interface SharedFeature<V extends FeatureVariables = FeatureVariables> ex
   readonly describeRoutes?: () => readonly EndpointsOfApi[];
   /** Fields that POST /ask and POST /chat accept in addition. */
   readonly requestFields: RequestFields;
+  /** Metrics by name without the prefix. */
+  readonly metrics?: MetricTable;
   /** Values of `event` in the log, and their meanings. */
   readonly logEvents: Readonly<Record<string, string>>;
 }

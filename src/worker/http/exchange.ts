@@ -242,36 +242,15 @@ export function requestIdFrom(header: string | undefined): string {
   return header !== undefined && acceptableId.test(header) ? header : randomUUID();
 }
 
-/** Histogram buckets, seconds: most answers take milliseconds, but a job may take its full time limit. */
-const durationBuckets = [0.005, 0.01, 0.025, 0.1, 0.25, 1, 2.5, 10, 30, 120, 600];
-
-const help = {
-  requests: 'Requests answered, by method, route template and status code.',
-  durations:
-    'Time from the request head to the end of the response, of responses that an endpoint gave, streams of the status excluded.',
-  aborted: 'Requests whose client disconnected before the answer.',
-};
-
 /** Owns the counts of this worker's HTTP exchanges. The primary sums the figures of all workers. */
 export class HttpMetrics {
   readonly #registry = new Registry();
-  readonly #requests = counter(this.#registry, 'http_requests_total', help.requests, 'method', 'route', 'code');
-  readonly #durations = histogram(
-    this.#registry,
-    'http_request_duration_seconds',
-    help.durations,
-    durationBuckets,
-    'method',
-    'route',
-  );
-  readonly #inFlight = gauge(
-    this.#registry,
-    'http_requests_in_flight',
-    'Requests that are being answered, viewers of the status included.',
-  );
-  readonly #aborted = counter(this.#registry, 'http_aborted_requests_total', help.aborted, 'route');
-  readonly #errors = counter(this.#registry, 'errors_total', 'Error bodies sent.', 'route', 'error');
-  readonly #logErrors = counter(this.#registry, 'log_write_errors_total', 'Log records that could not be written.');
+  readonly #requests = counter(this.#registry, 'http_requests_total');
+  readonly #durations = histogram(this.#registry, 'http_request_duration_seconds');
+  readonly #inFlight = gauge(this.#registry, 'http_requests_in_flight');
+  readonly #aborted = counter(this.#registry, 'http_aborted_requests_total');
+  readonly #errors = counter(this.#registry, 'errors_total');
+  readonly #logErrors = counter(this.#registry, 'log_write_errors_total');
   readonly #report = new FigureReport();
   #hasNews = true;
 

@@ -3,7 +3,7 @@ import { createBudgets, usedRatio } from '../../../../src/features/budgets/prima
 import { Clients } from '../../../../src/primary/access/clients.js';
 import { RecentUsage } from '../../../../src/primary/access/recent-usage.js';
 import type { PrimaryCore } from '../../../../src/primary/features/feature.js';
-import { addGauge } from '../../../../src/primary/observe/state-metrics.js';
+import { addFigures } from '../../../../src/primary/observe/state-metrics.js';
 import { noBill } from '../../../../src/primary/store/contract/usage.js';
 import type { LimitUse } from '../../../../src/shared/api/usage.js';
 import { type ApiKey, digestOf, plainOptions } from '../../../../src/shared/config/api-keys.js';
@@ -18,8 +18,8 @@ it('The metric of budgets has the used share of each budget of a key, for at mos
   const tokens = { max: 4, used: 5, ...period };
   const use = (client: string) => ({ client, kind: 'key' as const, resets_at: '', tokens, cost_usd: null });
   let budgets: LimitUse[] = [{ ...use('alice'), cost_usd: { max: 2, used: 1, ...period } }];
-  const { name, help, labels, read: readShares } = usedRatio(() => budgets);
-  addGauge(registry, name, help, readShares, ...labels);
+  const { name, read: readShares, ...metric } = usedRatio(() => budgets);
+  addFigures(registry, name, { type: 'gauge', ...metric }, readShares);
   const read = async () => new Exposition(await registry.metrics());
   expect((await read()).value('client_budget_used_ratio{client="alice",budget="tokens"}')).toBe(1.25);
   expect((await read()).value('client_budget_used_ratio{client="alice",budget="cost"}')).toBe(0.5);

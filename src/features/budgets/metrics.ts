@@ -1,0 +1,9 @@
+import type { MetricTable } from '../../shared/tables/metrics.js';
+
+export const metrics = {
+  client_budget_used_ratio: {
+    type: 'gauge',
+    labels: ['client', 'kind', 'budget'],
+    help: 'Used share of the budget of an API key, a person (kind sso), a group (@NAME) or the whole service (@*) in its day, week or month (UTC); more than 1 if jobs were running when it was used up.',
+  },
+} as const satisfies MetricTable;
