@@ -23,10 +23,11 @@ export function titleOf({ title }: ListedConversation): string {
   return withoutMarks(title) || 'An image';
 }
 
-/** Removes the marks of Markdown for emphasis, code, headings and links from the words of a message. */
+/** Removes the marks of Markdown for emphasis, code, headings, notes and links from the words of a message. */
 export function withoutMarks(text: string): string {
   return text
     .replace(/!?\[([^\]\n]+)\]\([^)\s]*\)/g, '$1')
+    .replace(/\[\^[^\]\s]+\]/g, '')
     .replace(/^\s*#{1,6}\s+/gm, '')
     .replace(/(?<![\w*])(\*{1,3})(?=\S)([^*\n]+)(?<=\S)\1(?![\w*])/g, '$2')
     .replace(/`+/g, '');

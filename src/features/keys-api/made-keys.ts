@@ -108,6 +108,7 @@ export class MadeKeys {
           `you may have ${formatCount(ownKeysIn(maker), 'key')} (own_keys): delete one first`,
         );
       const options = this.#optionsOf(maker ?? plainOptions, maker, changes);
+      if ((options.expiresAt ?? Number.POSITIVE_INFINITY) <= clock.now()) throw invalid('expires', 'this day is over');
       const key = randomKey();
       const client = madeKeyClient(maker === null ? null : by.client, { name, id });
       const groups = maker === null ? [] : clients.countedGroupsOf(by.client);

@@ -186,8 +186,8 @@ describe('The console', () => {
     const code = page.locator('.answer .code pre');
     const box = (await code.boundingBox()) ?? { x: 0, y: 0, width: 0, height: 0 };
     const edge = (x: number) => page.screenshot({ clip: { x, y: box.y + 2, width: 2, height: 4 } });
-    expect((await edge(box.x + box.width - 4)).equals(await edge(box.x + 2))).toBe(false);
     expectClean(browser, service);
+    expect((await edge(box.x + box.width - 4)).equals(await edge(box.x + 2))).toBe(false);
   });
 
   it('has colours of charts that differ from the surface, and a footer on one line', async () => {

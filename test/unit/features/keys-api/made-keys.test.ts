@@ -222,6 +222,7 @@ describe('A key that an administrator makes', () => {
     ['x', { rate: '60/60,scopes=admin' }, 'rate: must be requests/seconds'],
     ['x', { tokens: '5' }, 'tokens: must be'],
     ['x', { expires: '2027-02-31' }, 'expires: must be a day'],
+    ['x', { expires: '1970-01-01' }, 'expires: this day is over'],
     ['x', { previous: `${'a'.repeat(64)}/2099-01-01`, weight: '0' }, 'weight: must be'],
   ])('is refused if its name or an option is wrong: %s %j', async (name, options, message) => {
     const { keys, records } = await createKeys();
