@@ -71,6 +71,14 @@ describe('The imports', () => {
     expect(inCircles(graph)).toEqual([]);
   });
 
+  it('form no cycle of files around a job, including type imports', () => {
+    const jobs = sources.filter(isIn('primary/jobs'));
+    expect(jobs.length).toBeGreaterThan(20);
+    expect(inCircles(new Map(jobs.map(({ name, imports }) => [name, imports.map(({ target }) => target)])))).toEqual(
+      [],
+    );
+  });
+
   it('form no cycle of folders in the primary, where only the composing files are outside a folder', () => {
     const primary = sources.filter(isIn('primary'));
     const graph = new Map<string, string[]>();

@@ -9,7 +9,8 @@ import {
   type Usage,
 } from '../../primary/cli/contract/adapter.js';
 import { isEmulated } from '../../primary/cli/models.js';
-import type { AnswerTarget, AnswerTurns, RepairedEnd, RunTurn, StrategyEnd } from '../../primary/jobs/answer-turns.js';
+import type { AnswerTarget, AnswerTurns, RepairedEnd, RunTurn } from '../../primary/jobs/answer-turns.js';
+import type { StrategyEnd } from '../../primary/jobs/answered.js';
 import { emulatedTurns } from '../../primary/jobs/emulated-tools.js';
 import { answerWithText } from '../../primary/jobs/plain-text.js';
 import { isCallEvent } from '../../primary/jobs/program-tools.js';

@@ -1,6 +1,6 @@
 import type { Turn, TurnEnd } from '../../primary/cli/contract/adapter.js';
 import type { Route } from '../../primary/cli/route.js';
-import type { JobCli } from '../../primary/jobs/job-processes.js';
+import type { JobCli } from '../../primary/jobs/job-cli.js';
 import type { JobTrace, TurnTrace } from '../../primary/jobs/job-trace.js';
 import type { Clock } from '../../shared/clock.js';
 import { type RelayError, toRelayError } from '../../shared/errors.js';

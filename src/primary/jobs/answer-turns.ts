@@ -1,12 +1,14 @@
 import { orAborted } from '../../shared/async.js';
-import { cliError } from '../../shared/errors.js';
+import { cliError, type RelayError } from '../../shared/errors.js';
 import { addedUsage, type Capabilities, type Turn, type TurnEnd, type Waiting } from '../cli/contract/adapter.js';
 import type { TurnSink } from '../cli/process/open-turn.js';
+import type { SchemaChecker } from '../threads/schema-checker.js';
 import type { SchemaFinding } from '../threads/schema-thread.js';
 import type { AnswerOutput } from './answer-output.js';
-import type { AnsweringParts } from './answering.js';
+import type { Charges } from './charges.js';
 import type { Job } from './job.js';
-import type { JobCli, JobProcesses } from './job-processes.js';
+import type { JobCli } from './job-cli.js';
+import type { JobProcesses } from './job-processes.js';
 import { ProgramTools } from './program-tools.js';
 
 /** Receiver of the answer of one turn. */
@@ -22,13 +24,14 @@ export type RepairedEnd = TurnEnd & { readonly isRepaired?: boolean };
 /** Runs a turn of the model. */
 export type RunTurn = (turn: Turn, target: AnswerTarget) => Promise<RepairedEnd>;
 
-/** End of a strategy. `text` is the whole answer if it differs from the streamed text; otherwise null. */
-export interface StrategyEnd extends TurnEnd {
-  readonly stopSequence: string | null;
-  /** Whether the process waits for the results of its calls. */
-  readonly isWaiting: boolean;
-  /** Whether the service cut or repaired the answer: the process then has a different history than the client. */
-  readonly isCut: boolean;
+/** Parts that run the turns of an answer. */
+export interface TurnParts {
+  readonly processes: JobProcesses;
+  readonly schemas: Pick<SchemaChecker, 'read'>;
+  readonly memory: { readonly charges: Charges };
+  /** Whether another model can answer if the model of the job fails with this error. */
+  hasOtherRoute(failure: RelayError): boolean;
+  onFirstOutput(): void;
 }
 
 /** Longest wait of a model CLI for its API, in milliseconds, if another model can answer: CLIs retry after a second. */
@@ -39,13 +42,13 @@ export class AnswerTurns {
   readonly job: Job;
   readonly output: AnswerOutput;
   readonly processes: JobProcesses;
-  readonly #parts: AnsweringParts;
+  readonly #parts: TurnParts;
   /** Whether the model has begun to answer. */
   hasOutput = false;
   /** End of the turn in which the model refused; null if it did not refuse. */
   refused: TurnEnd | null = null;
 
-  constructor(job: Job, output: AnswerOutput, parts: AnsweringParts) {
+  constructor(job: Job, output: AnswerOutput, parts: TurnParts) {
     this.job = job;
     this.output = output;
     this.processes = parts.processes;

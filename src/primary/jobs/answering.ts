@@ -1,36 +1,24 @@
 import { yieldToEventLoop } from '../../shared/clock.js';
-import { cliError, type RelayError } from '../../shared/errors.js';
-import type { Citation, CitingBlock, PlacedSearch, RefusedAnswer, Thought, TokenEstimate } from '../../shared/job.js';
+import { cliError } from '../../shared/errors.js';
+import type { RefusedAnswer, TokenEstimate } from '../../shared/job.js';
 import { messageTexts } from '../../shared/text/turns.js';
-import type { Capabilities, OptionalWish, Turn } from '../cli/contract/adapter.js';
+import type { Capabilities, Turn } from '../cli/contract/adapter.js';
 import { isDemand } from '../cli/contract/model-rules.js';
 import { dropsTools, isEmulated, unsupported } from '../cli/models.js';
 import type { CountTokens, TurnRecord } from '../conversations/conversation-turn.js';
-import type { SchemaChecker } from '../threads/schema-checker.js';
 import { AnswerOutput } from './answer-output.js';
-import { AnswerTurns, type StrategyEnd } from './answer-turns.js';
+import { AnswerTurns, type TurnParts } from './answer-turns.js';
+import type { Answered, StrategyEnd } from './answered.js';
+import { withoutTools } from './calls-as-text.js';
 import type { Charges } from './charges.js';
 import { demandedTurns } from './demanded-calls.js';
-import { answerWithEmulatedTools, withoutTools } from './emulated-tools.js';
+import { answerWithEmulatedTools } from './emulated-tools.js';
 import type { Job } from './job.js';
 import type { JobFeatures } from './job-features.js';
-import type { JobProcesses } from './job-processes.js';
 import { answerWithText } from './plain-text.js';
 import { type SamplingRules, unsentWishes } from './sampling-rules.js';
 import { strictTurns } from './strict-tools.js';
 import { answerWithValue } from './structured.js';
-
-/** End of a job's answer. */
-export interface Answered extends StrategyEnd {
-  /** Requested options that the model has refused. */
-  readonly ignores?: readonly OptionalWish[];
-  readonly estimate: TokenEstimate | null;
-  /** Thoughts in the form that the caller requested. */
-  readonly thoughts?: readonly Thought[];
-  readonly searches?: readonly PlacedSearch[];
-  readonly citations?: readonly Citation[];
-  readonly blocks?: readonly CitingBlock[];
-}
 
 /** Knowledge from earlier answers that later answers use. */
 interface AnswerMemory {
@@ -40,9 +28,7 @@ interface AnswerMemory {
   isUsageUnknown: boolean;
 }
 
-export interface AnsweringParts {
-  readonly processes: JobProcesses;
-  readonly schemas: Pick<SchemaChecker, 'read'>;
+export interface AnsweringParts extends TurnParts {
   readonly features: Pick<JobFeatures, 'searcher' | 'prepareTurn'>;
   /** Records the sent text for the conversation; null if the job has no conversation. */
   readonly record: Pick<TurnRecord, 'add' | 'addMessage'> | null;
@@ -50,9 +36,6 @@ export interface AnsweringParts {
   readonly memory: AnswerMemory;
   /** Longest answer. Each turn of a process has this limit, too. */
   readonly maxOutputBytes: number;
-  /** Whether another model can answer if the model of the job fails with this error. */
-  hasOtherRoute(failure: RelayError): boolean;
-  onFirstOutput(): void;
 }
 
 /** Size above which a request is written for its program in another turn of the event loop than its admission. */

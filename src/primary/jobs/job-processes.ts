@@ -1,14 +1,9 @@
 import { type ClientKind, readClientId } from '../../shared/client.js';
 import { forgetConversation, type ModelCli } from '../cli/model-cli.js';
-import type { CliLease } from '../cli/pool/process-pool.js';
-import type { CliProcess, ConversationState } from '../cli/process/cli-process.js';
+import type { ConversationState } from '../cli/process/cli-process.js';
 import type { Tenant } from '../cli/process/renewal.js';
 import type { Job } from './job.js';
-
-/** CLI process as a job uses it. */
-export interface JobCli extends Pick<CliLease, 'turn' | 'usage' | 'release' | 'extras' | 'origin' | 'heldMs'> {
-  readonly process: Pick<CliProcess, 'startedMs' | 'startupMs' | 'isReusable' | 'state'>;
-}
+import type { JobCli } from './job-cli.js';
 
 /** Owns the CLI process of one job. A job has at most one process at a time. */
 export class JobProcesses {

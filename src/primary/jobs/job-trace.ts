@@ -1,7 +1,7 @@
 import type { JobEnd } from '../../shared/job.js';
 import type { Turn, TurnEnd } from '../cli/contract/adapter.js';
 import type { Route } from '../cli/route.js';
-import type { JobCli } from './job-processes.js';
+import type { JobCli } from './job-cli.js';
 
 /** Observer of the steps of one job, in their order. */
 export interface JobTrace {

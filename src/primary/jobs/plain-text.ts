@@ -1,5 +1,6 @@
 import type { Turn } from '../cli/contract/adapter.js';
-import type { AnswerTurns, RunTurn, StrategyEnd } from './answer-turns.js';
+import type { AnswerTurns, RunTurn } from './answer-turns.js';
+import type { StrategyEnd } from './answered.js';
 
 /** Answers with the text of the model as it arrives, up to a stop sequence, and with its calls. */
 export async function answerWithText({ job, output }: AnswerTurns, turn: Turn, run: RunTurn): Promise<StrategyEnd> {

@@ -1,6 +1,7 @@
 import { needsWrapper, unwrappedPiece, unwrappedText, wrappedSchema } from '../../shared/text/json-schema.js';
 import type { Message, Turn } from '../cli/contract/adapter.js';
-import { type AnswerTurns, type RepairedEnd, type RunTurn, type StrategyEnd, withRepair } from './answer-turns.js';
+import { type AnswerTurns, type RepairedEnd, type RunTurn, withRepair } from './answer-turns.js';
+import type { StrategyEnd } from './answered.js';
 import { isCallEvent } from './program-tools.js';
 
 /** Answers with a JSON value, which is sent only after all of it has been checked against its schema. */

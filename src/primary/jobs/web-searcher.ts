@@ -1,5 +1,6 @@
 import type { Capabilities, Turn } from '../cli/contract/adapter.js';
-import type { AnswerTurns, StrategyEnd } from './answer-turns.js';
+import type { AnswerTurns } from './answer-turns.js';
+import type { StrategyEnd } from './answered.js';
 import type { Job } from './job.js';
 
 /** Web searches of one job. */

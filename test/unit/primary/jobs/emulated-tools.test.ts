@@ -1,5 +1,6 @@
 import { plainLaunch, type ToolOffer, type Turn } from '../../../../src/primary/cli/contract/adapter.js';
-import { emulated, readAnswer, schemaOfCall, withoutTools } from '../../../../src/primary/jobs/emulated-tools.js';
+import { withoutTools } from '../../../../src/primary/jobs/calls-as-text.js';
+import { emulated, readAnswer, schemaOfCall } from '../../../../src/primary/jobs/emulated-tools.js';
 
 const ofCity = { type: 'object', properties: { city: { type: 'string' } } };
 const weather = { name: 'weather', description: 'of a city', schema: JSON.stringify(ofCity) };
