@@ -1,5 +1,5 @@
 import type { WaitingJobListener } from '../../primary/hosts/hosts.js';
-import { refusedEnd } from '../../primary/jobs/job.js';
+import { refusedEnd } from '../../primary/jobs/job-end.js';
 import { jobCancelled, StoredJobs, viewOf } from '../../primary/jobs/stored-jobs.js';
 import type { CallerJob, CallerOrder, JobView } from '../../shared/background.js';
 import { type Clock, delay } from '../../shared/clock.js';

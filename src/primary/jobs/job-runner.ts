@@ -20,7 +20,8 @@ import type { Answered } from './answered.js';
 import { Answering, type AnsweringParts } from './answering.js';
 import type { Attempt, BackgroundPart } from './background-part.js';
 import { Charges } from './charges.js';
-import { isRefused, Job, mustRetry, redactedEnd, refusedEnd } from './job.js';
+import { Job } from './job.js';
+import { doneEnd, failedEnd, isRefused, mustRetry, redactedEnd, refusedEnd } from './job-end.js';
 import type { JobObserver } from './job-observer.js';
 import { JobProcesses, tenantOf } from './job-processes.js';
 import { JobStream } from './job-stream.js';
@@ -334,7 +335,7 @@ export class JobRunner {
     } catch (error) {
       this.#observer.jobBroke(error);
       job.close();
-      const end = job.failed(error);
+      const end = failedEnd(job, error);
       if (job.background === null) job.end(end);
       return { kind: 'ended', end };
     } finally {
@@ -374,11 +375,11 @@ export class JobRunner {
       const isOther = job.chain !== null && job.hasAdditions; // the client does not send the added messages again
       const isOver = answered.isCut || isOther || !job.isContinuable;
       const state = isOver ? null : job.stateAfter(whole, conversation);
-      return { end: job.done(answered, conversation), state };
+      return { end: doneEnd(job, answered, conversation), state };
     } catch (error) {
       if (isDefect(error)) this.#observer.jobBroke(error);
       const failure = KnownModels.isUnknown(error) ? await this.#explained(error, job) : error;
-      return { end: redactedEnd(job.failed(failure, answering?.refusedAnswer), redactor), state: null };
+      return { end: redactedEnd(failedEnd(job, failure, answering?.refusedAnswer), redactor), state: null };
     }
   }
 
@@ -389,7 +390,7 @@ export class JobRunner {
   async #tryNextRoute(job: Job, processes: JobProcesses, error: unknown): Promise<null> {
     if (this.#nextChoice(job, error) === null) throw error;
     const { request, route, bill } = job;
-    const end = { ...job.failed(error), executionMs: bill.modelMs };
+    const end = { ...failedEnd(job, error), executionMs: bill.modelMs };
     await processes.release(null);
     const next = this.#nextChoice(job, error);
     if (next === null) throw error;

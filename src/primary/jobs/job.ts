@@ -1,31 +1,17 @@
 import type { Clock, StopTimer } from '../../shared/clock.js';
 import type { ConversationSnapshot } from '../../shared/conversation.js';
-import { invalid, RelayError, toRelayError, toWire } from '../../shared/errors.js';
-import {
-  type FailedOutcome,
-  type JobDone,
-  type JobEnd,
-  type JobFailed,
-  type JobRequest,
-  type Message,
-  type Outcome,
-  outcomes,
-  type RefusedAnswer,
-  unknownJobUsage,
-  type WaitReason,
-} from '../../shared/job.js';
+import { invalid, RelayError } from '../../shared/errors.js';
+import { type JobEnd, type JobRequest, type Message, unknownJobUsage, type WaitReason } from '../../shared/job.js';
 import type { CgroupUsage } from '../../shared/process/cgroup.js';
 import { inTurns } from '../../shared/text/turns.js';
 import type { LaunchOptions } from '../cli/contract/adapter.js';
 import type { ConversationState } from '../cli/process/cli-process.js';
-import type { Redactor } from '../cli/process/redactor.js';
 import type { Route } from '../cli/route.js';
 import type { ConversationTurn } from '../conversations/conversation-turn.js';
 import { addCharges, type Bill, type Charge, noCharge } from '../store/contract/usage.js';
 import type { Answered } from './answered.js';
 import type { BackgroundPart } from './background-part.js';
 import { callsAsText } from './calls-as-text.js';
-import { withoutEcho } from './echo.js';
 import type { JobChain } from './job-chain.js';
 import type { JobEvents } from './job-stream.js';
 import type { JobTrace } from './job-trace.js';
@@ -77,9 +63,6 @@ type JobStage =
   | { readonly name: 'waiting' }
   | { readonly name: 'running'; readonly start: JobStartTime }
   | { readonly name: 'ended'; readonly start: JobStartTime | null };
-
-/** Outcomes of a waiting job whose cause may be temporary. */
-const passingOutcomes: readonly Outcome[] = ['cli_error', 'queue_timeout', 'shutting_down', 'store_unavailable'];
 
 /**
  * A job of a caller or in the background, with its resources, signal, limits and times. The caller, a limit or the
@@ -417,43 +400,8 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
     this.events.end(end);
   }
 
-  done(answered: Answered, conversation: ConversationSnapshot | null): JobDone {
-    const { text, usage, model, estimate, stopSequence, calls, isCutShort, ignores, thoughts = [] } = answered;
-    const { searches = [], citations = [], blocks = [] } = answered;
-    const answer = { text, usage, model: model ?? this.route.label, estimate, stopSequence, conversation };
-    const more = {
-      ...(calls !== undefined && { calls }),
-      ...(isCutShort && { isCutShort }),
-      ...(thoughts.length > 0 && { thoughts }),
-      ...(searches.length > 0 && { searches }),
-      ...(citations.length > 0 && { citations }),
-      ...(blocks.length > 0 && { blocks }),
-      ...(ignores && { ignores }),
-    };
-    return { type: 'job-end', outcome: 'ok', ...answer, ...more, ...this.#figures() };
-  }
-
-  /** Returns the end of a failed job. `answer`: the answer of a model that refused. */
-  failed(thrown: unknown, answer: RefusedAnswer | null = null): JobFailed {
-    const { stderr, ...failure } = toWire(thrown);
-    const output = stderr === undefined ? {} : { stderr: withoutEcho(stderr, this.#texts()) };
-    const end = { outcome: outcomeOf(thrown), failure: { ...failure, ...output }, ...(answer !== null && { answer }) };
-    return { type: 'job-end', ...end, ...this.#figures() };
-  }
-
-  /** Yields all texts that the program got, newest first. */
-  *#texts(): Generator<string> {
-    const { text, results = [], system, history } = this.request;
-    yield text;
-    for (const result of results) yield result.text;
-    yield this.turn?.system ?? system ?? '';
-    for (const message of (this.turn?.history ?? history).toReversed()) {
-      yield message.text;
-      for (const { text: result } of message.results ?? []) yield result;
-    }
-  }
-
-  #figures() {
+  /** Figures of the end: times, used resources, and the models that could not answer. */
+  get figures() {
     const { queueMs, executionMs } = this;
     const fallback = passedModels(this.#choice);
     return { queueMs, executionMs, ...this.#usage, ...(fallback.length > 0 && { fallback }) };
@@ -468,33 +416,4 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
 function admitted<T>(part: T | null): T {
   if (part === null) throw new Error('the job has not been admitted');
   return part;
-}
-
-/** Whether a background job must be retried after this end. */
-export function mustRetry(end: JobEnd, hasStarted: boolean): boolean {
-  if (hasStarted || end.outcome === 'ok') return false;
-  return passingOutcomes.includes(end.outcome) || end.failure.code === 'concurrency_limited';
-}
-
-/** Returns the end of a job that was refused without waiting. */
-export function refusedEnd(refusal: RelayError): JobFailed {
-  const failure = toWire(refusal);
-  return { type: 'job-end', outcome: outcomeOf(refusal), failure, queueMs: 0, executionMs: 0, ...unknownJobUsage };
-}
-
-/** Whether the request was rejected before it ran, for example because its conversation was deleted. */
-export function isRefused(end: JobEnd): end is JobFailed {
-  return end.outcome !== 'ok' && end.failure.code !== end.outcome;
-}
-
-function outcomeOf(thrown: unknown): FailedOutcome {
-  const { code } = toRelayError(thrown);
-  return outcomes.find((outcome): outcome is FailedOutcome => outcome === code) ?? 'internal_error';
-}
-
-/** Redacts an error, because programs and adapters may print the operator's secrets. */
-export function redactedEnd({ failure, ...end }: JobFailed, redactor: Pick<Redactor, 'redact'>): JobFailed {
-  const { message, stderr } = failure;
-  const texts = { message: redactor.redact(message), ...(stderr !== undefined && { stderr: redactor.redact(stderr) }) };
-  return { ...end, failure: { ...failure, ...texts } };
 }

@@ -10,7 +10,7 @@ import type { LearnedSizes } from '../cli/model-sizes.js';
 import type { TokenFactors } from '../cli/token-factors.js';
 import type { FeatureHooks } from '../features/feature-hooks.js';
 import type { BackgroundObserver } from '../jobs/background-jobs.js';
-import { isRefused } from '../jobs/job.js';
+import { isRefused } from '../jobs/job-end.js';
 import type { JobObserver } from '../jobs/job-observer.js';
 import type { Bill } from '../store/contract/usage.js';
 import type { SharedHandlers } from '../workers/worker-handle.js';

@@ -1,5 +1,5 @@
 import { noBounds } from '../../../../src/primary/access/clients.js';
-import { isRefused } from '../../../../src/primary/jobs/job.js';
+import { isRefused } from '../../../../src/primary/jobs/job-end.js';
 import { cliError, RelayError, storeUnavailable } from '../../../../src/shared/errors.js';
 import { settled } from '../../../support/basics/settled.js';
 import {

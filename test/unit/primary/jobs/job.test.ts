@@ -1,6 +1,7 @@
 import { plainLaunch } from '../../../../src/primary/cli/contract/adapter.js';
 import type { Route } from '../../../../src/primary/cli/route.js';
 import { Job } from '../../../../src/primary/jobs/job.js';
+import { doneEnd, failedEnd } from '../../../../src/primary/jobs/job-end.js';
 import { JobStream } from '../../../../src/primary/jobs/job-stream.js';
 import { WaitingRoom } from '../../../../src/primary/jobs/waiting-room.js';
 import { cancelled, cliError, RelayError } from '../../../../src/shared/errors.js';
@@ -106,9 +107,9 @@ describe('The end of a job', () => {
     const end = { type: 'turn-end', isWaiting: false, isCut: false, ...said } as const;
     const answer = { type: 'job-end', outcome: 'ok', ...said, conversation: null };
     const done = { ...answer, queueMs: 5, executionMs: 7, ...unknownJobUsage };
-    expect(job.done({ ...end, model: 'full-name' }, null)).toEqual({ ...done, model: 'full-name' });
-    expect(job.done({ ...end, model: null }, null)).toEqual({ ...done, model: 'short' });
-    expect(open().job.done({ ...end, model: null }, null)).toMatchObject({ outcome: 'ok', model: null });
+    expect(doneEnd(job, { ...end, model: 'full-name' }, null)).toEqual({ ...done, model: 'full-name' });
+    expect(doneEnd(job, { ...end, model: null }, null)).toEqual({ ...done, model: 'short' });
+    expect(doneEnd(open().job, { ...end, model: null }, null)).toMatchObject({ outcome: 'ok', model: null });
   });
 
   it('includes the usage of its processes, whatever its outcome', () => {
@@ -118,8 +119,8 @@ describe('The end of a job', () => {
     job.addUsage({ processorMs: 20, peakMemoryBytes: 4096 });
     const said = { text: null, model: null, usage, estimate: null, stopSequence: null };
     const end = { type: 'turn-end', isWaiting: false, isCut: false, ...said } as const;
-    expect(job.done(end, null)).toMatchObject({ processorMs: 120, peakMemoryBytes: 4096 });
-    expect(job.failed(gone)).toMatchObject({ processorMs: 120, peakMemoryBytes: 4096 });
+    expect(doneEnd(job, end, null)).toMatchObject({ processorMs: 120, peakMemoryBytes: 4096 });
+    expect(failedEnd(job, gone)).toMatchObject({ processorMs: 120, peakMemoryBytes: 4096 });
   });
 
   it.each([
@@ -133,15 +134,15 @@ describe('The end of a job', () => {
     ['secret', 'internal_error', 'internal_error'],
     [new RelayError('not_found', 'm'), 'internal_error', 'not_found'],
   ])('is derived from the thrown error: %p becomes %s', (thrown, outcome, code) => {
-    const end = open().job.failed(thrown);
+    const end = failedEnd(open().job, thrown);
     expect(end).toMatchObject({ type: 'job-end', outcome, failure: { code }, queueMs: 0, executionMs: 0 });
     expect(JSON.stringify(end)).not.toContain('secret');
   });
 
   it('includes the reason that the CLI reports and the time until a retry', () => {
-    const { failure } = open().job.failed(cliError('quota', 'used up'));
+    const { failure } = failedEnd(open().job, cliError('quota', 'used up'));
     expect(failure).toMatchObject({ code: 'cli_error', message: 'used up', reason: 'quota' });
-    expect(open().job.failed(new RelayError('shutting_down', '', { retryAfterSeconds: 5 })).failure).toMatchObject({
+    expect(failedEnd(open().job, new RelayError('shutting_down', '', { retryAfterSeconds: 5 })).failure).toMatchObject({
       retryAfterSeconds: 5,
     });
   });
