@@ -24,6 +24,7 @@ import { sqlite } from './features/sqlite/feature.js';
 import { steering } from './features/steering/feature.js';
 import { traces } from './features/traces/feature.js';
 import { webhooks } from './features/webhooks/feature.js';
+import { why } from './features/why/feature.js';
 import type { PrimaryFeature } from './primary/features/feature.js';
 import type { WorkerFeature } from './worker/features/feature.js';
 
@@ -46,6 +47,7 @@ export const features: readonly (PrimaryFeature & WorkerFeature & CommandFeature
   documents,
   files,
   batches,
+  why,
   mcp,
   anthropic,
   ollama,

@@ -130,7 +130,10 @@ function addBackgroundRoutes(app: Express, { primary, guards, clock, closing, fe
   const mayCall = [guards.mayCall, guards.namesUser];
   const answers = { primary, offlineRoutes: features.offlineRoutes };
   addRoute(app, '/jobs', { get: [...mayCall, getJobs(primary)] });
-  addRoute(app, '/jobs/{job_id}', { get: [...mayCall, getJob(answers)], delete: [...mayCall, deleteJob(primary)] });
+  addRoute(app, '/jobs/{job_id}', {
+    get: [...mayCall, getJob({ ...answers, features })],
+    delete: [...mayCall, deleteJob(primary)],
+  });
   addRoute(app, '/jobs/{job_id}/events', { get: [...mayCall, getJobEvents({ ...answers, clock }, closing)] });
 }
 

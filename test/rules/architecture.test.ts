@@ -581,6 +581,7 @@ describe('Every file that decides something', () => {
   const fromOutside: Readonly<Record<string, string>> = {
     'src/command/': 'test/programs/terminal/command.test.ts',
     'src/features/audit/worker': 'test/service/system/made-keys.test.ts',
+    'src/features/why/worker': 'test/service/system/jobs.test.ts',
     'src/features/steering/': 'test/service/system/steering.test.ts',
     'src/features/documents/feature': 'test/service/faults/documents.test.ts',
     'src/features/documents/primary': 'test/service/faults/documents.test.ts',

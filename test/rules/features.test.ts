@@ -124,6 +124,10 @@ const words: Readonly<Record<string, { readonly pattern: RegExp; readonly named:
         'src/shared/api/files.ts': 'parameters and bodies that the command reads, too',
       },
     },
+    why: {
+      pattern: /\bJobReasons|jobReasons|\bwhy: z/,
+      named: { 'src/shared/api/jobs.ts': 'the field of the published description' },
+    },
     steering: { pattern: /\bsteer(?:ing|ed|s)?\b/i, named: {} },
     // The core has documents as parts of messages, which it stores, and which claude can read itself.
     documents: {

@@ -34,6 +34,7 @@ export const jobs: Command = {
       type: 'boolean',
       description: 'list the jobs of all clients with their ids; needs a key with the scope admin',
     },
+    why: { type: 'string', placeholder: '<id>', description: 'say why a job has its model, and why it waited' },
     ...jsonFlag,
     ...addressFlags,
   },
@@ -52,6 +53,8 @@ export const jobs: Command = {
   ],
   run: async (args, context) => {
     const [action, id, ...rest] = args.positionals;
+    const explained = args.value('why');
+    if (explained !== undefined) return explain(explained, args, context);
     if (action === undefined) return list(args, context);
     const act = Object.hasOwn(actions, action) ? actions[action] : undefined;
     if (act === undefined || rest.length > 0) throw usageError('jobs', 'the action must be show, follow or cancel');
@@ -59,6 +62,12 @@ export const jobs: Command = {
     return act(await clientFor(args, context), `/jobs/${encodeURIComponent(id)}`, args, context);
   },
 };
+
+async function explain(id: string, args: CommandArguments, context: CommandContext): Promise<number> {
+  const { why = [] } = await (await clientFor(args, context)).getState(`/jobs/${encodeURIComponent(id)}`, jobBody);
+  const known = why.length === 0 ? ['The service does not know it any more.'] : why;
+  return show(args, context.terminal, { why }, () => known.map(escaped));
+}
 
 async function list(args: CommandArguments, context: CommandContext): Promise<number> {
   const client = await clientFor(args, context);

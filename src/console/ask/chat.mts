@@ -7,6 +7,7 @@ import { delay, type PageClock } from '../base/page-clock.mjs';
 import type { TabMemory } from '../base/tab-memory.mjs';
 import { pathOf } from '../conversations/entry.mjs';
 import { AnswerCancelled, AnswerLost, Asking } from './asking.mjs';
+import type { Reached } from './steering.mjs';
 import {
   ChatTurn,
   chatBodyOf,
@@ -223,6 +224,16 @@ export class Chat {
 
   stop(): void {
     this.#current.request.abort();
+  }
+
+  /** Sends a message to the open answer. Resolves with where it has arrived. */
+  async steer(text: string): Promise<Reached> {
+    const { conversationId, turns } = this.view.value;
+    const job = turns.find(({ isOpen }) => isOpen)?.job ?? null;
+    if (job === null && conversationId === null) throw new Error('the answer has not begun: try again in a moment');
+    const path = job === null ? pathOf(conversationId ?? '') : `/jobs/${encodeURIComponent(job)}`;
+    const request = { method: 'POST', body: { text } } as const;
+    return (await this.#api.json<{ readonly reached: Reached }>(`${path}/steer`, request)).reached;
   }
 
   /** Sends the message of a turn again. The new turn replaces the old one. */

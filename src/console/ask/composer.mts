@@ -5,6 +5,7 @@ import { Field, Icon, type IconName } from '../ui/controls.mjs';
 import { ErrorNotice } from '../ui/notices.mjs';
 import { type BackgroundSending, type Draft, type ReadDraft, readSchema, takesEffort, useSending } from './draft.mjs';
 import { FileFaults, FileStrip, pasteFiles, useDrop, useFileDialog, useFiles } from './images.mjs';
+import type { Steering } from './steering.mjs';
 import { type ChosenEffort, efforts, fileNaming, type UserMessage } from './turn.mjs';
 
 export interface ComposerProps {
@@ -20,6 +21,7 @@ export interface ComposerProps {
   readonly onOptions: (areOpen: boolean) => void;
   readonly onSend: (message: UserMessage) => void;
   readonly background: BackgroundSending;
+  readonly steering: Steering;
   readonly onStop: () => void;
   readonly onSnippet: () => void;
   /** Whether the conversation has a stored turn: its system text is then fixed. */
@@ -35,7 +37,7 @@ export function Composer(props: ComposerProps) {
   const [why, tryToSend] = useSending(draft, read, () => setOpen(true));
   const send = (event: Event) => {
     event.preventDefault();
-    if (isBusy) return;
+    if (isBusy) return props.steering.send(draft.text);
     tryToSend((message) => {
       setOpen(false);
       onSend(message);
@@ -57,6 +59,8 @@ export function Composer(props: ComposerProps) {
       onPaste=${pasteFiles(addFiles)}
     />
     ${props.background.failure !== null && html`<${ErrorNotice} error=${props.background.failure} naming=${fileNaming(draft.images)} />`}
+    ${props.steering.failure !== null && html`<${ErrorNotice} error=${props.steering.failure} />`}
+    ${props.steering.note !== null && html`<p class="muted" role="status">${props.steering.note}</p>`}
     ${why !== null && html`<p class="fault why" id="composer-why" role="alert">${why}</p>`}
     <${Tools} ...${props} isBlocked=${why !== null} onBackground=${() => tryToSend(props.background.send)} addFiles=${addFiles} />
   </form>`;
@@ -101,7 +105,10 @@ function Tools(props: ToolsProps) {
     <div class="row last" data-focus="[data-field=text]">
       ${
         isBusy
-          ? html`<button key="stop" type="button" class="button primary" onClick=${onStop}>Stop</button>`
+          ? html`
+              ${draft.text.trim() !== '' && html`<button key="next" class="button" disabled=${props.steering.isSending}>Send next</button>`}
+              <button key="stop" type="button" class="button primary" onClick=${onStop}>Stop</button>
+            `
           : html`
               <${Tool} icon="clock" word="Ask in the background" isBusy=${props.background.isSending} onPress=${props.onBackground} />
               <button key="send" class="button primary" aria-describedby=${isBlocked ? 'composer-why' : undefined}>Send</button>

@@ -13,6 +13,7 @@ import { Chat, type ChatView, isAnswering, isEmptyView } from './chat.mjs';
 import { Composer } from './composer.mjs';
 import { type Draft, readDraft, takesEffort, takesImages, useBackground, useDraft } from './draft.mjs';
 import { SnippetDialog } from './snippets.mjs';
+import { useSteering } from './steering.mjs';
 import { chatBodyOf, type UserMessage } from './turn.mjs';
 import { Announcement, TurnList } from './turns.mjs';
 import { useVersions } from './versions.mjs';
@@ -61,7 +62,7 @@ export function AskPage({ params }: PageProps) {
       onChange=${change}
       isBusy=${isBusy}
       onSend=${send}
-      background=${background}
+      background=${background} steering=${useSteering(chat, isBusy, () => change({ text: '' }))}
       onStop=${() => chat.stop()}
       onSnippet=${() => setSnippetOpen(true)}
       hasBegun=${view.conversationId !== null} system=${view.system}

@@ -145,8 +145,11 @@ export class JobSpans implements JobTrace {
 }
 
 /** Returns a function that creates the spans of jobs whose trace is sampled, and returns null for other jobs. */
-export function spansOfJobs(sink: SpanSink, clock: Clock): (request: JobRequest, route: Route) => JobSpans | null {
-  return (request, route) => {
+export function spansOfJobs(
+  sink: SpanSink,
+  clock: Clock,
+): (request: JobRequest, choice: { readonly route: Route }) => JobSpans | null {
+  return (request, { route }) => {
     const { trace } = request;
     return trace?.isSampled === true ? new JobSpans({ trace, request, route }, sink, clock) : null;
   };

@@ -12,6 +12,7 @@ import type { RouteChoice, RoutedJob, RouteRules } from '../jobs/route-choice.js
 import type { WebSearcher } from '../jobs/web-searcher.js';
 import type { JobRecord } from '../store/contract/jobs.js';
 import type { CreatePrimaryPart, EndedBackgroundJob, FeatureMetric, PrimaryCore, PrimaryPart } from './feature.js';
+import { JobTraces } from './job-traces.js';
 
 /** Returns null for an open job. */
 export function endedJobOf({ id, client, operation, requestId, form, end }: JobRecord): EndedBackgroundJob | null {
@@ -120,8 +121,9 @@ export class FeatureHooks implements JobFeatures {
     return this.#parts.flatMap((part) => part.limitUsesOf?.(client) ?? []);
   }
 
-  traceJob(request: JobRequest, route: Route): JobTrace | null {
-    return this.#firstOf(({ job }) => job?.trace?.(request, route));
+  traceJob(request: JobRequest, choice: RouteChoice): JobTrace | null {
+    const traces = this.#parts.flatMap(({ job }) => job?.trace?.(request, choice) ?? []);
+    return traces.length > 1 ? new JobTraces(traces) : (traces[0] ?? null);
   }
 
   /** Reports a background job whose end is stored. */

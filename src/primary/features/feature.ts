@@ -26,6 +26,7 @@ import type { PreparedJob } from '../jobs/job-features.js';
 import type { JobRunner } from '../jobs/job-runner.js';
 import type { JobTrace } from '../jobs/job-trace.js';
 import type { RouteChoice, RoutedJob, RouteRules } from '../jobs/route-choice.js';
+import type { WaitingRoom } from '../jobs/waiting-room.js';
 import type { WebSearcher } from '../jobs/web-searcher.js';
 import type { Host } from '../lifecycle/host.js';
 import type { Store } from '../store/contract/store.js';
@@ -53,7 +54,8 @@ export interface PrimaryCore {
   readonly background: Pick<BackgroundJobs, 'get'>;
   readonly clientJobs: Pick<ClientJobs, 'cancel' | 'idOf' | 'jobHere' | 'openJob' | 'openTurnOf'>;
   readonly conversations: { snapshot(id: string, client: string): unknown };
-  readonly runner: Pick<JobRunner, 'busySeconds'>;
+  readonly runner: Pick<JobRunner, 'busySeconds' | 'running'>;
+  readonly room: { readonly limits: Pick<WaitingRoom['limits'], 'maxActive'> };
   readonly workers: FeatureWorkers;
   /** Returns the use of all limits of features. Call it only after the start: not all features exist before. */
   readonly limitUses: () => readonly LimitUse[];
@@ -96,7 +98,7 @@ interface JobHooks {
   /** Throws if the service must refuse this job. Called when the job is admitted, and again when it gets its slot. */
   start?(request: JobRequest): void;
   /** Creates the observer of the steps of a job; returns null for a job that the feature does not trace. Never throws. */
-  trace?(request: JobRequest, route: Route): JobTrace | null;
+  trace?(request: JobRequest, choice: RouteChoice): JobTrace | null;
   /** Returns the turn of a job as a program with these capabilities gets it. Rejects with the error of the job. */
   prepare?(turn: Turn, job: PreparedJob, extras: Capabilities): Promise<Turn>;
   /**

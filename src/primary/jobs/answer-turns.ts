@@ -85,7 +85,7 @@ export class AnswerTurns {
       })
       .finally(() => this.job.addUsage(cli.usage()));
     this.#controlTurn(cli, ended);
-    const trace = this.job.trace?.turn(turn, cli);
+    const trace = this.job.trace?.turn?.(turn, cli);
     if (trace !== undefined) ended.then(trace.ended, trace.failed);
     return ended;
   }

@@ -23,6 +23,6 @@ export interface JobFeatures {
   prepareTurn(turn: Turn, job: PreparedJob, extras: Capabilities): Promise<Turn>;
   /** Returns another route after the route of a job has failed; null if no feature has one. */
   nextRoute(job: RoutedJob, error: unknown, hasRoom: (route: Route) => boolean): RouteChoice | null;
-  /** Returns the observer of the steps of a job, which the first feature that traces it creates; null for an untraced job. */
-  traceJob(request: JobRequest, route: Route): JobTrace | null;
+  /** Returns the observer of the steps of a job; null for a job that no feature traces. */
+  traceJob(request: JobRequest, choice: RouteChoice): JobTrace | null;
 }

@@ -50,7 +50,7 @@ export class JobProcesses {
   async #acquire(conversation: ConversationState | null): Promise<void> {
     const { route, launch, signal, trace } = this.#job;
     const acquired = route.cli.acquire(launch, conversation, signal, tenantOf(this.#job));
-    trace?.acquiring(acquired);
+    trace?.acquiring?.(acquired);
     this.#current = await acquired;
   }
 }

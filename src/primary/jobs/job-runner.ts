@@ -118,7 +118,7 @@ export class JobRunner {
   backgroundJob(request: JobRequest, background: BackgroundPart): Job<BackgroundPart> {
     const choice = this.#admission.chooseRoute(request, true);
     const { clock, features } = this.#resources;
-    const trace = features.traceJob(request, choice.route);
+    const trace = features.traceJob(request, choice);
     return new Job({ request, choice, events: background.log, background, trace }, background.signal, clock);
   }
 
@@ -288,7 +288,7 @@ export class JobRunner {
     const { route } = choice;
     try {
       const { clock, features } = this.#resources;
-      const trace = features.traceJob(request, route);
+      const trace = features.traceJob(request, choice);
       const { ticket, prepared } = this.#admission.admit(request, route, (state) => this.#isFree(state, route.cli));
       return orGivenBack([prepared.turn, ticket], () => {
         const job = new Job({ request, choice, events, background: null, trace }, caller, clock);
@@ -431,7 +431,10 @@ export class JobRunner {
     const { room, clock } = this.#resources;
     const { ticket, events, signal, turn, background } = job;
     if (background === null) job.limitWaiting(this.#limits.queueTimeoutMs);
-    const report = (position: number, reason: WaitReason) => events.queued?.(position, reason) === true;
+    const report = (position: number, reason: WaitReason) => {
+      job.trace?.waits?.(position, reason);
+      return events.queued?.(position, reason) === true;
+    };
     ticket.onPosition = report;
     if (ticket.isWaiting && report(ticket.position, ticket.reason)) ticket.positionMs = clock.monotonicMs();
     const cut = (reason: Error) => job.cut(reason);

@@ -66,6 +66,10 @@ export const jobBody = listedJob
       description:
         'For a job that has succeeded: the body of the response to the same request without `Prefer: respond-async`.',
     }),
+    why: z.array(z.string()).optional().meta({
+      description:
+        'Why the job has its model, and why it waited, in sentences for people. Missing for a job that ran before a restart or on another host, and for old ones.',
+    }),
     error: errorBody.optional().meta({ description: 'For a job that has failed: the body of the error.' }),
     request_id: z.string(),
   })

@@ -13,6 +13,7 @@ import {
 import type { JobView } from '../../shared/background.js';
 import { fromWire, invalid, RelayError } from '../../shared/errors.js';
 import { isAdmin } from '../access/authenticate.js';
+import type { RequestHooks } from '../features/request-hooks.js';
 import { queryOf } from '../http/body.js';
 import { EventStream, eventText } from '../http/event-stream.js';
 import type { AsyncHandler, Primary } from '../http/exchange.js';
@@ -49,14 +50,24 @@ export function getJobs(primary: Primary): AsyncHandler {
   };
 }
 
-export function getJob({ primary, offlineRoutes }: StoredAnswers): AsyncHandler {
+export function getJob({
+  primary,
+  offlineRoutes,
+  features,
+}: StoredAnswers & { readonly features: Pick<RequestHooks, 'jobFields'> }): AsyncHandler {
   return async (req, res) => {
     const { client, requestId } = res.locals;
     using caller = untilGone(res);
     const job = await primary.call('job', { id: String(req.params.job_id), client });
-    if (job.status !== 'succeeded') return sendJson(res, jobBodyOf(job, requestId));
+    const more = await features.jobFields(job);
+    if (job.status !== 'succeeded') return sendJson(res, { ...jobBodyOf(job, requestId), ...more });
     const body = await storedBody(primary, job, client, (answer) =>
-      JSON.stringify({ ...listedJob(job), result: formatOf(job, offlineRoutes)(answer), request_id: requestId }),
+      JSON.stringify({
+        ...listedJob(job),
+        ...more,
+        result: formatOf(job, offlineRoutes)(answer),
+        request_id: requestId,
+      }),
     );
     await sendBody(res, body, caller.signal);
   };

@@ -1,5 +1,6 @@
 import type { Request } from 'express';
 import type { ModelEntry } from '../../shared/api/models.js';
+import type { JobView } from '../../shared/background.js';
 import type { Clock } from '../../shared/clock.js';
 import type { RequestFields, SharedFeature } from '../../shared/features/feature.js';
 import type { Calls, Peer } from '../../shared/ipc/peer.js';
@@ -128,6 +129,8 @@ export interface WorkerPart {
    * `validation_error` if the request must be refused.
    */
   recorderOf?(req: Request, res: Reply): AnswerRecorder | null;
+  /** Returns fields to add to the answer of GET /jobs/{job_id}. */
+  jobFields?(job: Pick<JobView, 'client' | 'requestId'>): Promise<Readonly<Record<string, unknown>>>;
   /** Called when all requests have ended, before the worker exits. Never throws. */
   stop?(): void;
 }

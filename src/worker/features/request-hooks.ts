@@ -87,6 +87,12 @@ export class RequestHooks implements JobAdmission {
     return null;
   }
 
+  /** Returns the fields that features add to the answer of GET /jobs/{job_id}. */
+  async jobFields(job: Parameters<NonNullable<WorkerPart['jobFields']>>[0]): Promise<object> {
+    const fields = await Promise.all(this.#parts.map((part) => part.jobFields?.(job)));
+    return Object.assign({}, ...fields) as object;
+  }
+
   stop(): void {
     for (const part of this.#parts) part.stop?.();
   }

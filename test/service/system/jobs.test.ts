@@ -63,6 +63,17 @@ describe('A background job', () => {
     await (await gate()).close();
   });
 
+  it('says why it has its model, and how long it has waited', async () => {
+    const service = await demo();
+    const { why } = await untilEnded(service, await askInBackground(service, 'Hello'));
+    expect(why).toEqual([
+      expect.stringMatching(
+        /^demo answers it.*, because the request names no model, and this is the default of its client\.$/,
+      ),
+      expect.stringMatching(/^It got its slot after /),
+    ]);
+  });
+
   it('is a turn of its conversation, in the order of the turns', async () => {
     const service = await demo();
     const { body } = await service.post('/chat', { message: 'My name is Ada' });

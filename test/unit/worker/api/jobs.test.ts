@@ -35,6 +35,9 @@ function telling(events: readonly JobEvent[], hangs = false) {
   };
 }
 
+/** Adds nothing to the answers about jobs. */
+const features = { jobFields: async () => ({}) };
+
 /** Requests the list of background jobs, of which the primary returns this page. */
 async function list(query: string, page: object | null, ...checks: Handler[]) {
   const primary = new FakePrimary(page === null ? {} : { jobs: page });
@@ -46,11 +49,14 @@ async function list(query: string, page: object | null, ...checks: Handler[]) {
 /** Requests the job that the primary has. */
 function shown(job: JobView | Error, answers: object = {}, ...headers: string[]) {
   const primary = new FakePrimary({ job, ...answers });
-  return answerOf([atRoute('/jobs/{job_id}'), getJob({ primary: primary.asPrimary, offlineRoutes })], headers);
+  return answerOf(
+    [atRoute('/jobs/{job_id}'), getJob({ primary: primary.asPrimary, offlineRoutes, features })],
+    headers,
+  );
 }
 
 function serve(primary: FakePrimary, closing = new AbortController()) {
-  const parts = { primary: primary.asPrimary, offlineRoutes, clock: systemClock };
+  const parts = { primary: primary.asPrimary, offlineRoutes, clock: systemClock, features };
   return {
     job: () => serveWith([atRoute('/jobs/{job_id}'), getJob(parts)]),
     events: () => serveWith([atRoute('/jobs/{job_id}/events'), getJobEvents(parts, closing.signal)]),
