@@ -1,5 +1,5 @@
 import { describeWith } from '../../support/basics/needs.js';
-import { type Browser, browserProgram, startBrowser } from '../../support/clients/browser.js';
+import { type Browser, browserProgram, isFirefox, startBrowser } from '../../support/clients/browser.js';
 import { untilEvaluates, violationsOf } from '../../support/clients/console.js';
 import { allDoorEndpoints, nativeEndpoints } from '../../support/documents/tables.js';
 import { type Service, startService } from '../../support/service/service.js';
@@ -71,15 +71,19 @@ describeWith(browserProgram)('The documentation page in a browser without a netw
     await openDocs(browser, service);
     const paper = 'getComputedStyle(document.body).backgroundColor';
     const light = String(await page.evaluate(paper));
-    await page.emulateMedia({ colorScheme: 'dark' });
+    if (!isFirefox) {
+      await page.emulateMedia({ colorScheme: 'dark' }); // without a reload; WebDriver BiDi cannot emulate it
+      await untilEvaluates(page, paper, 'rgb(28, 32, 34)');
+      await page.emulateMedia({ colorScheme: 'light' });
+      await untilEvaluates(page, paper, light);
+    }
+    await page.getByRole('link', { name: 'Console' }).click();
+    await page.getByLabel('Colours').selectOption('dark');
+    await page.getByRole('link', { name: 'API', exact: true }).click();
+    await page.locator('.opblock').first().waitFor();
     await untilEvaluates(page, paper, 'rgb(28, 32, 34)');
     await page.mouse.move(640, 5); // no element is hovered over
     expect(await faultsOf(browser)).toEqual([]);
-    await page.getByRole('link', { name: 'Console' }).click();
-    await page.getByLabel('Colours').selectOption('light');
-    await page.getByRole('link', { name: 'API', exact: true }).click();
-    await page.locator('.opblock').first().waitFor();
-    await untilEvaluates(page, paper, light);
     expectClean(browser, service);
   }, 120_000);
 
