@@ -1,4 +1,5 @@
 import type { CommandFeature } from './command/base/command.js';
+import { accounts } from './features/accounts/feature.js';
 import { acp } from './features/acp/feature.js';
 import { anthropic } from './features/anthropic/feature.js';
 import { audit } from './features/audit/feature.js';
@@ -40,8 +41,9 @@ export const features: readonly (PrimaryFeature & WorkerFeature & CommandFeature
   idempotency,
   signOn,
   keysApi,
-  retention,
+  accounts,
   fallbacks,
+  retention,
   steering,
   search,
   documents,

@@ -16,12 +16,6 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
     'file with API keys, `key` or `name key` a line; else `$CREDENTIALS_DIRECTORY/api_key`. Read only at the start: a removed key works until a restart',
   ],
   MODEL_API_KEYS_FILE: ['file with named API keys, `name:sha256:<hex>[:options]` a line'],
-  MODEL_API_ACCOUNTS_FILE: [
-    'file with [accounts](accounts.md) of model CLIs, `name cli home=<folder> [options]` a line',
-  ],
-  MODEL_API_ACCOUNTS_AS_ROOT: [
-    '`true`: accounts may run as root with capabilities that weaken their [isolation](accounts.md#isolation); otherwise the service then exits with 78',
-  ],
   MODEL_API_STATE_FOLDER: [
     'folder for [keys that are made over HTTP](clients.md#keys-over-http), unless several hosts share them in Redis. It also holds the sizes of models and the date of the first start',
     '`$STATE_DIRECTORY` of systemd, else `~/.local/state/prompt-relay`',

@@ -2,7 +2,6 @@ import { z } from 'zod';
 import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiResponsesObject } from 'zod-openapi';
 import { requestHeaders } from '../src/features/idempotency/shared.js';
 import { features } from '../src/features.js';
-import { accountList } from '../src/shared/api/accounts.js';
 import { askRequest, askResult } from '../src/shared/api/ask.js';
 import { chatRequest, chatResult, conversationBody, deletedBody } from '../src/shared/api/chat.js';
 import {
@@ -155,7 +154,6 @@ const tagOf: Readonly<Record<RoutePath, string>> = {
   '/store/backup': 'The service',
   '/store/verify': 'The service',
   '/store/purge': 'The service',
-  '/accounts': 'The service',
   '/usage': 'The service',
   '/status': 'The service',
   '/status/stream': 'The service',
@@ -356,15 +354,6 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     security: keyNeeded,
     ok: healthBody,
     okText: 'The health after the check.',
-  },
-  'GET /accounts': {
-    id: 'listAccounts',
-    summary: 'Accounts of the model CLIs, with their state and quota',
-    description:
-      'All accounts for an API key with the scope `admin`, or if no key is configured; otherwise the accounts that the caller owns.',
-    security: keyNeededIfConfigured,
-    ok: accountList,
-    okText: 'The accounts, in the order of the CLIs and of the accounts file.',
   },
   'GET /usage': {
     id: 'getUsage',

@@ -15,7 +15,7 @@ import { KeyAttempts } from './access/key-attempts.js';
 import { watchKeysFile } from './access/keys-file.js';
 import { RateLimit } from './access/rate-limit.js';
 import { RecentUsage } from './access/recent-usage.js';
-import { type AccountsSource, CliAccounts, ownerWarnings, watchAccountsFile } from './cli/accounts.js';
+import { createLogins, type LoginSource } from './cli/logins.js';
 import { type CatalogParts, KnownModels, ModelCatalog } from './cli/model-catalog.js';
 import {
   type CliContext,
@@ -47,6 +47,7 @@ import { createBanner } from './lifecycle/banner.js';
 import type { HealthAgent } from './lifecycle/health-agent.js';
 import type { Host } from './lifecycle/host.js';
 import { Supervisor } from './lifecycle/supervisor.js';
+import { isPersonal } from './observe/degraded.js';
 import { LastHour } from './observe/last-hour.js';
 import { logCheck, observeBackground, observeCli, observeJobs } from './observe/observers.js';
 import { PrimaryMetrics, storeListener } from './observe/primary-metrics.js';
@@ -76,8 +77,8 @@ export interface StartInput {
   /** Answers the health checks of a load balancer; null if none is configured. */
   readonly agent: HealthAgent | null;
   readonly store: Store;
-  /** Accounts of the accounts file; null if none is configured. */
-  readonly accountsSource: AccountsSource | null;
+  /** Further logins of the CLIs; null if no feature adds any. */
+  readonly loginSource: LoginSource | null;
   /** Parts that exist only if several hosts share a store; otherwise null. */
   readonly hosts: Hosts | null;
   /** Creates the parts of the features, in the order of their list. */
@@ -101,7 +102,9 @@ interface PrimarySignals {
   'circuit-changed': (status: CircuitStatus) => void;
   /** The store has ended a background job whose host has died. */
   'job-lost': (job: JobRecord) => void;
-  'accounts-changed': (removed: readonly ModelCli[]) => void;
+  /** A readiness check of the first CLI has ended. */
+  'cli-checked': (entry: ReadinessEntry) => void;
+  'logins-changed': (removed: readonly ModelCli[]) => void;
   'worker-listening': () => void;
   /** No worker has ever listened, and the primary has given up starting them. */
   'workers-unavailable': (reason: string) => void;
@@ -166,7 +169,7 @@ function coreOf(parts: EarlierParts & Jobs & WorkerParts): Parameters<FeatureHoo
 
 /** Sets the handlers of all signals. */
 function connectParts(parts: Parts, signals: PartSignals): void {
-  const { host, store, clis, accounts, metrics, room, runner, background, puller, workers, supervisor } = parts;
+  const { host, store, clis, logins, metrics, room, runner, background, puller, workers, supervisor } = parts;
   const updateStandby = () => {
     for (const { standby, isInUse } of clis) if (isInUse) standby.update();
   };
@@ -177,18 +180,22 @@ function connectParts(parts: Parts, signals: PartSignals): void {
   });
   signals.on('conversation-removed', (cause, id) => {
     metrics.conversations.countRemoval(cause);
-    forgetConversation(accounts.all, id);
+    forgetConversation(logins.all, id);
     // A deleted conversation has already been removed from the store.
     if (cause !== 'deleted') store.conversations.forget(id);
   });
-  signals.on('conversation-outdated', (id) => forgetConversation(accounts.all, id));
+  signals.on('conversation-outdated', (id) => forgetConversation(logins.all, id));
   signals.on('circuit-changed', ({ state }) => {
-    runner.rerouteWaiting((cli, client) => accounts.mayServe(cli, client));
+    runner.rerouteWaiting((cli, client) => logins.mayServe(cli, client));
     if (state !== 'open') room.next(); // background jobs may start
     updateStandby();
   });
-  signals.on('accounts-changed', (removed) => {
-    applyAccounts(parts, removed);
+  signals.on('cli-checked', (entry) => {
+    const shared = clis.find((cli) => cli.name === entry.cli && !isPersonal(cli));
+    if (entry.account === shared?.account?.name) parts.banner.showCheck(entry);
+  });
+  signals.on('logins-changed', (removed) => {
+    applyLogins(parts, removed);
     updateStandby();
   });
   signals.on('worker-listening', () => {
@@ -210,13 +217,13 @@ function connectParts(parts: Parts, signals: PartSignals): void {
   });
 }
 
-/** Lets the jobs, the metrics and the redactor know the accounts of a changed file. */
-function applyAccounts(parts: Parts, removed: readonly ModelCli[]): void {
-  const { host, clients, accounts, redactor, runner, metrics, room } = parts;
-  for (const warning of ownerWarnings(accounts.named, clients.keyClients)) host.log.warn('config_warning', { warning });
-  redactor.replaceTokens(accounts.secrets);
-  runner.rerouteWaiting((cli, client) => accounts.mayServe(cli, client));
-  for (const cli of [...removed, ...accounts.unused]) metrics.readiness.remove(cli);
+/** Lets the jobs, the metrics and the redactor know the changed logins. */
+function applyLogins(parts: Parts, removed: readonly ModelCli[]): void {
+  const { host, clients, logins, redactor, runner, metrics, room } = parts;
+  for (const warning of logins.warnings(clients.keyClients)) host.log.warn('config_warning', { warning });
+  redactor.replaceTokens(logins.secrets);
+  runner.rerouteWaiting((cli, client) => logins.mayServe(cli, client));
+  for (const cli of [...removed, ...logins.unused]) metrics.readiness.remove(cli);
   room.next(); // a limit may have been raised
 }
 
@@ -290,19 +297,16 @@ function createCounters({ config, host: { clock, log } }: StartInput) {
 
 /** Creates the model CLIs, and what chooses among them. */
 function createModels(
-  { config, host, names, accountsSource }: StartInput,
+  { config, host, names, loginSource }: StartInput,
   { clients, fileFaults, redactor }: Access,
-  { metrics, banner, sizes, features }: Observation & Counters & { readonly features: FeatureHooks },
+  { metrics, sizes, features }: Observation & Counters & { readonly features: FeatureHooks },
   signals: PartSignals,
 ) {
   const { clock, log } = host;
   const seenClients = new SeenClients();
-  const shared = accountsSource?.first.accounts.find(
-    ({ cli, line }) => cli === names.clis[0].name && line.owners.length === 0,
-  );
   const onChecked = (entry: ReadinessEntry) => {
     metrics.readiness.recordCheck(entry);
-    if (entry.cli === names.clis[0].name && entry.account === shared?.line.name) banner.showCheck(entry);
+    if (entry.cli === names.clis[0].name) signals.send('cli-checked', entry);
     logCheck(entry, names.clis.length > 1, log);
   };
   const context: CliContext = {
@@ -318,19 +322,18 @@ function createModels(
   const serials = { last: 0 }; // shared by all CLIs
   const serviceClis = createModelClis(config, host, names, context, serials);
   const accountsOf = (client: string) => clients.optionsOf(client).accounts;
-  const accountParts = { config, host, names, serials, context };
-  const accounts = new CliAccounts(serviceClis, accountParts, accountsOf, accountsSource?.first);
-  redactor.replaceTokens(accounts.secrets);
-  for (const cli of accounts.unused) metrics.readiness.remove(cli);
-  const router = new ModelRouter(names, serviceClis, (client) => clients.optionsOf(client), accounts);
+  const onChange = (removed: readonly ModelCli[]) => signals.send('logins-changed', removed);
+  const loginParts = { config, host, names, serials, context, fileFaults, accountsOf, onChange };
+  const logins = createLogins(loginSource, serviceClis, loginParts);
+  redactor.replaceTokens(logins.secrets);
+  for (const cli of logins.unused) metrics.readiness.remove(cli);
+  const router = new ModelRouter(names, serviceClis, (client) => clients.optionsOf(client), logins);
   const readerLauncher = createReaderLauncher(host, serials);
   const capabilitiesOf: CatalogParts['capabilitiesOf'] = (extras) => features.modelCapabilities(extras);
-  const catalogParts = { config, clock, sizes, capabilitiesOf, firstOf: (cli: ModelCli) => accounts.firstOf(cli) };
+  const catalogParts = { config, clock, sizes, capabilitiesOf, firstOf: (cli: ModelCli) => logins.firstOf(cli) };
   const catalog = new ModelCatalog(serviceClis, router, catalogParts);
   const knownModels = new KnownModels({ router, catalog, clock });
-  const onChange = (removed: readonly ModelCli[]) => signals.send('accounts-changed', removed);
-  const accountsFile = accountsSource && watchAccountsFile(accounts, accountsSource, onChange, fileFaults, host);
-  return { clis: accounts.clis, accounts, accountsFile, seenClients, router, catalog, knownModels, readerLauncher };
+  return { clis: logins.clis, logins, seenClients, router, catalog, knownModels, readerLauncher };
 }
 
 function createJobs(parts: EarlierParts) {
@@ -398,7 +401,7 @@ function createWorkers(parts: EarlierParts, signals: PartSignals) {
   };
   const workers = new Workers(settings, observer, clock, log);
   const sendKeys = () => {
-    for (const { pool } of parts.accounts.all) pool.forgetTenants();
+    for (const { pool } of parts.logins.all) pool.forgetTenants();
     return workers.callAll((peer) => peer.call('keys', clients.workerKeys));
   };
   const keysParts = {
@@ -410,7 +413,7 @@ function createWorkers(parts: EarlierParts, signals: PartSignals) {
 }
 
 function createSupervisor(parts: EarlierParts & Jobs & WorkerParts, signals: PartSignals): Supervisor {
-  const { config, host, addresses, agent, store, room, accounts, runner, background, workers } = parts;
+  const { config, host, addresses, agent, store, room, logins, runner, background, workers } = parts;
   return new Supervisor(config.drainMs, host.clock, host.log, {
     idle: async () => {
       await background.idle();
@@ -427,11 +430,11 @@ function createSupervisor(parts: EarlierParts & Jobs & WorkerParts, signals: Par
     },
     retireWorkers: () => workers.retireAll(),
     endProcesses: async () => {
-      for (const { health, standby } of accounts.all) {
+      for (const { health, standby } of logins.all) {
         health.stop();
         standby.stop();
       }
-      await closeClis(accounts.all, host);
+      await closeClis(logins.all, host);
     },
     stopWorkers: async (limitMs) => {
       addresses.close(); // otherwise clients would wait for a worker that never starts

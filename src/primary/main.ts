@@ -32,17 +32,14 @@ import { ownCgroup } from '../shared/process/cgroup.js';
 import { makeWorkDirectory } from '../shared/process/leftovers.js';
 import { instanceOfProcess } from '../shared/process/proc.js';
 import { reportSetup } from './api/setup-report.js';
-import { isolationWarnings } from './cli/accounts.js';
-import { chooseAdapters } from './cli/adapters/registry.js';
+import { chooseAdapters, loginProviderOf } from './cli/adapters/registry.js';
 import { CallbackServer } from './cli/process/callback-server.js';
-import { LoginFence, realPath } from './cli/process/login-fence.js';
 import { searchPathOf } from './cli/process/program.js';
 import { chooseTermination } from './cli/terminate/termination.js';
 import type { StartInput } from './compose.js';
 import type { OpenedStore } from './hosts/hosts.js';
-import { refuseCapabilities } from './lifecycle/capabilities.js';
 import { Defects } from './lifecycle/defects.js';
-import { findFenceTools, findHostTools, findNotifier, freeMemoryIn, type Host } from './lifecycle/host.js';
+import { findHostTools, findNotifier, freeMemoryIn, type Host } from './lifecycle/host.js';
 import { ProcessEnd } from './lifecycle/process-end.js';
 import {
   checkSocketPath,
@@ -73,6 +70,7 @@ const featureTables = { ...channelCalls, doorNames: doorNamesOf(features) };
 const storeProviders = features.flatMap(({ store = [] }) => store);
 /** Variables of features that other programs must not see. */
 const secretVariables = secretNames(features, ['part', 'whole']);
+const loginProvider = loginProviderOf(features);
 const stderrFd = 2;
 /** Less than TimeoutStartSec of the unit, because the start has other steps, too. */
 const addressLimitMs = 20_000;
@@ -212,7 +210,7 @@ async function main(settings: Environment, logStyle: LogStyle, end: ProcessEnd):
   const logging = { log, logStyle, show, logWriteErrors: () => lost.count, clock, defects };
   const host = await createHost(config, startEnvironment, logging, 'service', end);
   const choice = await chooseAdapters(config, host.env, { clock: host.clock, features });
-  const { names, accountsSource, warnings, lineFaults } = choice;
+  const { names, loginSource, warnings, lineFaults } = choice;
   const stored = await openStoreOf(config, clock, end);
   const ports = await portsInTime(config, host, pending);
   if (ports === null) return host.exit(pending.signal === null ? serviceExits.unavailable : 0);
@@ -221,13 +219,13 @@ async function main(settings: Environment, logStyle: LogStyle, end: ProcessEnd):
     ...startEnvironment.warnings,
     ...warnings,
     ...lineFaults.map((fault) => `${fault}: the service refuses this line`),
-    ...isolationWarnings(accountsSource, host, names.clis),
+    ...(loginSource === null ? [] : loginSource.warnings(host, names.clis)),
     ...host.termination.warnings,
     ...host.systemd.warnings,
   ];
   const createFeatures = await loadFeatures(config);
   const loaded = { createFeatures, ...featureTables };
-  const settled = { config, host, names, accountsSource, ...loaded, warnings: allWarnings };
+  const settled = { config, host, names, loginSource, ...loaded, warnings: allWarnings };
   const service = new Service({ ...settled, ...ports, ...stored });
   await service.restore().catch((error: unknown) => {
     throw asConfigFault(error);
@@ -315,14 +313,14 @@ async function makeHost(
   const searchPath = searchPathOf(env);
   const instance = await instanceOfProcess(process.pid);
   const { clock } = known;
-  if (role === 'service' && config.accountsFile !== null && !config.accountsAsRoot) await refuseCapabilities();
+  if (role === 'service' && loginProvider !== null) await loginProvider.checkHost(config.featureValues);
   const runtimeDirectory = await makeRuntimeDirectory(runtimeParent(env), instance);
   const workDirectory = await makeWorkDirectory(runtimeDirectory, resolve(tmpdir()));
   const tools = await findHostTools(searchPath);
   const unitCgroups = role === 'service' ? null : role.cgroups;
   const settings = { cgroup: config.cgroup, unitCgroups, maxMemoryBytes: config.cliMemoryBytes };
   const termination = await chooseTermination(settings, tools, instance, role === 'service', clock, known.log);
-  const fence = config.accountsFile === null ? null : await createFence(searchPath, env);
+  const fence = loginProvider === null ? null : await loginProvider.createFence(config.featureValues, searchPath, env);
   const cgroup = await ownCgroup(); // after the service has moved into its cgroup
   return {
     env,
@@ -342,12 +340,6 @@ async function makeHost(
     exit: (code) =>
       void removeDirectories([workDirectory, runtimeDirectory]).finally(() => void end.exit(code, known.log)),
   };
-}
-
-/** Creates what hides the logins of accounts from each other; null if the host cannot. */
-async function createFence(searchPath: string, { HOME: home }: Environment): Promise<LoginFence | null> {
-  const tools = await findFenceTools(searchPath);
-  return tools && new LoginFence(tools, home ? await realPath(home) : null);
 }
 
 /**

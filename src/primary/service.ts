@@ -5,7 +5,6 @@ import { UserConnections } from './access/user-connections.js';
 import { endJobsWithoutAccess } from './api/ended-access.js';
 import { apiHandlers, workerSettings } from './api/handlers.js';
 import { storeUpkeep } from './api/purge-client.js';
-import { ownerWarnings } from './cli/accounts.js';
 import type { ModelCli } from './cli/model-cli.js';
 import { compose, type Parts, type StartInput } from './compose.js';
 import { ImportedTurns } from './conversations/imported-turns.js';
@@ -66,18 +65,17 @@ export class Service {
   }
 
   start(workerProgram: string): void {
-    const { host, hosts, agent, accounts, workers, supervisor, room, keysFile, accountsFile } = this.#parts;
+    const { host, hosts, agent, logins, workers, supervisor, room, keysFile } = this.#parts;
     logStart(this.#parts);
     const { clients, features } = this.#parts;
-    for (const warning of [...ownerWarnings(accounts.named, clients.keyClients), ...features.findKeyWarnings()])
+    for (const warning of [...logins.warnings(clients.keyClients), ...features.findKeyWarnings()])
       host.log.warn('config_warning', { warning });
     workers.start(workerProgram, handlersOf({ ...this.#parts, firstStart: this.#firstStart }));
     host.systemd.start({ phase: () => supervisor.phase, slots: room, workers });
     agent?.serve({ ...this.#parts, slots: room });
     hosts?.start();
-    accounts.start();
+    logins.start();
     keysFile?.start();
-    accountsFile?.start();
     host.heap.touch();
     features.start();
     this.#startTimers();
@@ -130,7 +128,7 @@ export class Service {
 
   /** Replaces the workers, unless a feature refuses this. Jobs, the queue and conversations are unaffected. */
   async reload(): Promise<void> {
-    const { host, supervisor, workers, keysFile, accountsFile, features } = this.#parts;
+    const { host, supervisor, workers, keysFile, logins, features } = this.#parts;
     if (supervisor.phase !== 'ready') return;
     const act = { act: 'service_reloaded', by: 'signal SIGHUP', target: null, request_id: null } as const;
     const isAllowed = await features.beforeAct(act).then(
@@ -140,14 +138,14 @@ export class Service {
     if (!isAllowed) return;
     host.log.info('reload_start');
     await keysFile?.reread();
-    await accountsFile?.reread();
+    await logins.reread();
     if (await host.systemd.reloading(workers.replaceAll())) host.log.info('reload_complete');
   }
 }
 
 /** Returns the handlers of the calls of the workers. */
 function handlersOf(parts: Parts & { readonly firstStart: FirstStart }) {
-  const { config, host, addresses, supervisor, clients, metrics, scrape, accounts, usage, usageJournal } = parts;
+  const { config, host, addresses, supervisor, clients, metrics, scrape, logins, usage, usageJournal } = parts;
   const { conversations, replica, journaledConversations, catalog, firstStart } = parts;
   const status = new Status(parts);
   const openUrls = new Map(addresses.ports.map(({ name, address }) => [name, urlOf(address)]));
@@ -189,7 +187,7 @@ function handlersOf(parts: Parts & { readonly firstStart: FirstStart }) {
     feeds: { named: feedOf(true), nameless: feedOf(false) },
     setup: async () =>
       setupReportOf({ ...parts, ...urls, keys: clients.keyNames, commandOf, models: await catalog.list() }),
-    recheck: () => accounts.checkAll(),
+    recheck: () => logins.checkAll(),
     countRequests: oneAtATime(() => scrape.fetchFigures(), pause),
     metrics: oneAtATime(() => scrape.writeText(), pause),
     noteActivity: () => host.heap.touch(),

@@ -3,7 +3,6 @@ import type { RoutePath } from '../shared/api/endpoints.js';
 import type { WorkerSettings } from '../shared/ipc/protocol.js';
 import { type Authority, authenticate, authenticateOperator, maySee, trustProxies } from './access/authenticate.js';
 import type { RouteGuards } from './access/guards.js';
-import { getAccounts } from './api/accounts.js';
 import { postAsk, postChat } from './api/ask.js';
 import { consoleFiles, redirectToConsole } from './api/console.js';
 import {
@@ -165,7 +164,6 @@ function addReadingRoutes(
   addRoute(app, '/metrics', { get: [...mayScrape, getMetrics(primary)] });
   addRoute(app, '/models', { get: [getModels(primary, settings, features.doors)] });
   addRoute(app, '/openapi.yaml', { get: [getOpenApi()] });
-  addRoute(app, '/accounts', { get: [mayCall, getAccounts(primary, authority.keys)] });
   addRoute(app, '/usage', { get: [mayCall, getUsage(primary)] });
   addRoute(app, '/status', { get: [mayCall, getStatus(primary, authority)] });
   addRoute(app, '/status/stream', { get: [mayCall, getStatusStream(viewers, authority)] });

@@ -580,6 +580,7 @@ describe('Every file that decides something', () => {
   /** Files tested from outside, as a program or over HTTP, with one of the tests that do so. */
   const fromOutside: Readonly<Record<string, string>> = {
     'src/command/': 'test/programs/terminal/command.test.ts',
+    'src/features/accounts/worker': 'test/service/faults/accounts.test.ts',
     'src/features/audit/worker': 'test/service/system/made-keys.test.ts',
     'src/features/why/worker': 'test/service/system/jobs.test.ts',
     'src/features/steering/': 'test/service/system/steering.test.ts',

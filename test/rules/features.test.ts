@@ -143,6 +143,21 @@ const words: Readonly<Record<string, { readonly pattern: RegExp; readonly named:
         /MODEL_API_SEARCH|search.?(?:server|quota|position|token\b)|relay.?search|searches.?per.?day|\bmcp-post/i,
       named: {},
     },
+    accounts: {
+      pattern:
+        /MODEL_API_ACCOUNTS|accounts(?:\.js|-file|_file|_rejected)|CliAccounts|AccountLine|AccountList|AccountBody|'\/accounts|[rR]eadAccounts/,
+      named: {
+        ...namesIn('the option of keys', ['src/shared/config/key-option-table.ts', 'src/shared/config/key-values.ts']),
+        ...namesIn('the file among those that GET /health reports', [
+          'src/primary/access/file-faults.ts',
+          'src/shared/api/health.ts',
+        ]),
+        ...namesIn('texts that the command also reads', [
+          'src/shared/api/accounts.ts',
+          'src/shared/config/accounts-file.ts',
+        ]),
+      },
+    },
     fallbacks: {
       pattern:
         /\bfallbacks\b|FallBack\b|refusesFallback|(?:no|set)Fallback|fallbackField|MODEL_API_FALLBACK|X-Fallback/,

@@ -9,7 +9,7 @@ export interface AccessParts {
   readonly clients: Pick<Clients, 'hasAccess'>;
   readonly runner: { readonly callers: readonly Pick<Job, 'request' | 'cut'>[] };
   readonly background: Pick<BackgroundJobs, 'cancelOf'>;
-  readonly accounts: {
+  readonly logins: {
     readonly all: readonly { readonly pool: { endSessionsOf(isAmong: (client: string) => boolean): void } }[];
   };
 }
@@ -21,5 +21,5 @@ export function endJobsWithoutAccess(parts: AccessParts, clock: Pick<Clock, 'now
   const reason = cancelled('the API key or the access of this client was removed, or has expired');
   for (const job of parts.runner.callers) if (hasNone(job.request.client)) job.cut(reason);
   parts.background.cancelOf(hasNone, reason);
-  for (const { pool } of parts.accounts.all) pool.endSessionsOf(hasNone);
+  for (const { pool } of parts.logins.all) pool.endSessionsOf(hasNone);
 }

@@ -107,7 +107,7 @@ export interface Services {
   readonly usage: Pick<UsageLedger, 'countRefusal'> & Pick<UsageJournal, 'report'>;
   readonly clientMetrics: Pick<ClientMetrics, 'countRefusal'>;
   readonly lastHour: Pick<LastHour, 'countRefusal'>;
-  readonly status: Pick<Status, 'accounts' | 'health' | 'isUsable' | 'history' | 'version'>;
+  readonly status: Pick<Status, 'health' | 'isUsable' | 'history' | 'version'>;
   /** Feeds with and without names of clients and process ids. */
   readonly feeds: Readonly<Record<'named' | 'nameless', Pick<StatusFeed, 'text' | 'watch'>>>;
   /** Operations of an operator on the store. */
@@ -150,7 +150,6 @@ export function apiHandlers(services: Services): SharedHandlers {
     connection: ({ uid }, signal) => services.connections.holdConnection(uid, signal),
     wrongKey: ({ caller }) => ({ blockedSeconds: services.keyAttempts.recordWrongKey(caller) }),
     usage: (order) => usageText(services, order),
-    accounts: ({ owner, withOpen }) => ({ text: JSON.stringify(services.status.accounts(owner, withOpen)) }),
     schemaFault: async ({ schema, client }) => ({
       fault: await orRefused(services, client, () => services.schemas.faultOf(schema, client)),
     }),

@@ -3,9 +3,10 @@ import type { Clock } from '../../shared/clock.js';
 import { localUrl } from '../../shared/config/addresses.js';
 import { type Config, ConfigFault } from '../../shared/config/config.js';
 import { RelayError, toRelayError } from '../../shared/errors.js';
-import { CliAccounts, isolationWarnings } from '../cli/accounts.js';
+import { FileFaults } from '../access/file-faults.js';
 import { type AdapterChoice, type AdapterSources, chooseAdapters } from '../cli/adapters/registry.js';
 import { type AnswerEvent, plainLaunch, type TurnEnd } from '../cli/contract/adapter.js';
+import { createLogins } from '../cli/logins.js';
 import { ModelCatalog } from '../cli/model-catalog.js';
 import { closeClis, createModelClis, type ModelCli } from '../cli/model-cli.js';
 import { Redactor, secretsOf } from '../cli/process/redactor.js';
@@ -26,24 +27,25 @@ export async function reportSetup(
   features: AdapterSources['features'],
   asks: boolean,
 ): Promise<CheckReport> {
-  const { names, accountsSource: source, warnings } = await chooseWithoutFaults(config, host, features);
+  const { names, loginSource, warnings } = await chooseWithoutFaults(config, host, features);
   const context = contextWithoutJobs(config, host);
   const serials = { last: 0 };
   const serviceClis = createModelClis(config, host, names, context, serials);
-  const accounts = new CliAccounts(serviceClis, { config, host, names, serials, context }, () => null, source?.first);
-  context.redactor.replaceTokens(accounts.secrets);
-  const { clis } = accounts;
-  const router = new ModelRouter(names, serviceClis, undefined, accounts);
-  const firsts = serviceClis.map((cli) => accounts.firstOf(cli));
+  const parts = { config, host, names, serials, context, fileFaults: new FileFaults() };
+  const logins = createLogins(loginSource, serviceClis, { ...parts, accountsOf: () => null, onChange: () => {} });
+  context.redactor.replaceTokens(logins.secrets);
+  const { clis } = logins;
+  const router = new ModelRouter(names, serviceClis, undefined, logins);
+  const firsts = serviceClis.map((cli) => logins.firstOf(cli));
   await Promise.all(firsts.map(({ health }) => health.checks.runCheck('forced')));
-  const firstOf = (cli: ModelCli) => accounts.firstOf(cli);
+  const firstOf = (cli: ModelCli) => logins.firstOf(cli);
   const unshown = { sizes: { sizesOf: () => null }, capabilitiesOf: () => ({}) };
-  const parts = { config, clock: host.clock, ...unshown, firstOf };
-  const models = await new ModelCatalog(serviceClis, router, parts).list();
+  const catalogParts = { config, clock: host.clock, ...unshown, firstOf };
+  const models = await new ModelCatalog(serviceClis, router, catalogParts).list();
   const route = router.route({ model: null, client: '' });
   const isReady = route.cli.health.checks.current.status === 'ready';
   const trial = asks && isReady ? await askForTrial(route, config.executionMs, host.clock) : undefined;
-  await closeClis(accounts.all, host);
+  await closeClis(logins.all, host);
   const report = setupReportOf({
     config,
     host,
@@ -56,7 +58,7 @@ export async function reportSetup(
     warnings: [
       ...config.warnings,
       ...warnings,
-      ...isolationWarnings(source, host, names.clis),
+      ...(loginSource?.warnings(host, names.clis) ?? []),
       ...host.termination.warnings,
     ],
   });

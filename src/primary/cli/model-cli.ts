@@ -1,6 +1,5 @@
 import { coalesced, orAborted } from '../../shared/async.js';
 import type { Clock } from '../../shared/clock.js';
-import type { AccountLine } from '../../shared/config/accounts-file.js';
 import type { Config, Environment } from '../../shared/config/config.js';
 import type { ReadinessEntry, ReadinessTrigger, Verdict } from '../../shared/health.js';
 import { isolated } from '../../shared/isolated.js';
@@ -18,8 +17,8 @@ import { HostLoad, StandbyKeeper, type WaitingJob } from './pool/standby-keeper.
 import { LaunchHistory } from './pool/standby-policy.js';
 import type { CallbackServer } from './process/callback-server.js';
 import type { ConversationState } from './process/cli-process.js';
+import type { Fence } from './process/fence.js';
 import { Launcher, launchEnv, type Serials } from './process/launcher.js';
-import type { LoginFence } from './process/login-fence.js';
 import { CliProgram, type ConsultProgram, type KnownProgram } from './process/program.js';
 import type { Redactor } from './process/redactor.js';
 import type { Tenant } from './process/renewal.js';
@@ -31,8 +30,8 @@ export interface CliHost {
   readonly env: Environment;
   readonly instance: Instance;
   readonly termination: Termination;
-  /** Hides the logins of accounts from each other; missing if the host cannot, or if there are no accounts. */
-  readonly fence?: LoginFence;
+  /** Hides logins from programs that do not need them; missing if the host cannot, or if no login needs it. */
+  readonly fence?: Fence;
   readonly callbacks: CallbackServer;
   /** Private folder of the service, mode 0700. */
   readonly runtimeDirectory: string;
@@ -74,11 +73,20 @@ export interface AccountGate {
   maxRunning(): number | null;
 }
 
+/** Login of a model CLI with a name. */
+export interface Account {
+  readonly name: string;
+  /** Clients that it serves, such as `key ada`; if empty, it serves clients without an account. */
+  readonly owners: readonly string[];
+  /** Maximum number of running jobs; null if only the slots and the CLI limit them. */
+  readonly maxRunning: number | null;
+}
+
 /** Account of an instance of a model CLI, which shares what the service knows about the program. */
 export interface AccountPart {
-  readonly line: AccountLine;
+  readonly account: Account;
   /** Its HOME without symbolic links; null if it has none. */
-  readonly realHome: string | null;
+  readonly home: string | null;
   readonly program: CliProgram;
   /** Returns why the login cannot be used, before the program is asked; null if nothing is known. */
   readonly findFault: () => Promise<string | null>;
@@ -91,7 +99,7 @@ export class ModelCli implements NamedAdapter {
   readonly name: string;
   readonly adapter: Adapter;
   /** Account; null for the login of the service. Its owners and its limit may change. */
-  account: AccountLine | null;
+  account: Account | null;
   /** Renews the login; null unless the login is in files and the program renews it. */
   readonly login: LoginKeeper | null;
   readonly history: LaunchHistory;
@@ -122,15 +130,15 @@ export class ModelCli implements NamedAdapter {
     names: ModelNames,
     serials: Serials,
     context: CliContext,
-    account: AccountPart | null = null,
+    part: AccountPart | null = null,
   ) {
     const { name, adapter } = named;
     const { redactor, awaited } = context;
     const { clock, log, callbacks } = host;
     this.name = name;
     this.adapter = adapter;
-    this.account = account?.line ?? null;
-    this.#findAccountFault = account?.findFault ?? (async () => null);
+    this.account = part?.account ?? null;
+    this.#findAccountFault = part?.findFault ?? (async () => null);
     this.#clock = clock;
     this.#names = names;
     this.#context = context;
@@ -141,7 +149,7 @@ export class ModelCli implements NamedAdapter {
     const observer = isolated({ ...context.observerOf(this), quotaReported }, report);
     const renew = (isDone: Promise<void>) => this.#renewLogin(isDone);
     this.login = adapter.login === undefined ? null : new LoginKeeper(adapter.login, { cli: name, clock, log, renew });
-    const launcher = createLauncher(config, host, adapter, observer, serials, this.login, account);
+    const launcher = createLauncher(config, host, adapter, observer, serials, this.login, part);
     this.#launcher = launcher;
     const history = new LaunchHistory(model === null && adapter.needsModel ? null : this.#defaultLaunch);
     this.history = history;
@@ -151,7 +159,7 @@ export class ModelCli implements NamedAdapter {
     const poolParts = { launcher, history, clock, observer, redactor, callbacks, awaited, hasMemory, onChange };
     const pool = new ProcessPool(poolSettings(config), poolParts);
     this.pool = pool;
-    this.program = account?.program ?? new CliProgram(adapter, host.searchPath, (...query) => pool.consult(...query));
+    this.program = part?.program ?? new CliProgram(adapter, host.searchPath, (...query) => pool.consult(...query));
     this.#findProgram = coalesced(() => this.program.findProgram());
     this.health = this.#createHealth(config, host, circuit);
     const findProgram = this.#findProgram;
@@ -341,14 +349,14 @@ function createLauncher(
   observer: CliObserver,
   serials: Serials,
   login: LoginKeeper | null,
-  account: AccountPart | null,
+  part: AccountPart | null,
 ): Launcher {
   const { instance, runtimeDirectory, workDirectory, termination, fence, clock, log } = host;
   const credential = { variable: adapter.credentialVariable, value: config.oauthToken };
   const env = { ...adapter.env, ...launchEnv(host.env, config.cliEnv, credential) };
   const context = { killTree: termination.killTree, clock, log, observer, login };
   const settings = { instance, serials, runtimeDirectory, workDirectory, env, home: adapter.home ?? null };
-  const fencedAccount = account === null ? null : { name: account.line.name, home: account.realHome };
-  const containments = fence?.around(termination.containments, fencedAccount) ?? termination.containments;
+  const fencedLogin = part && { name: part.account.name, home: part.home };
+  const containments = fence?.around(termination.containments, fencedLogin) ?? termination.containments;
   return new Launcher(settings, containments, context);
 }

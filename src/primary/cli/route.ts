@@ -198,6 +198,8 @@ export interface Route<C = ModelCli> {
 
 /** Chooses the account of a job among those of its CLI. */
 export interface AccountChooser<C> {
+  /** Variable that decides which accounts serve a client, for error messages. */
+  readonly variable: string;
   /**
    * Returns null if no account of the CLI may serve the client. `circuit`: of the job's route. `sessionId`: returns the id
    * under which a process may wait for the job. `account`: name of the only account to choose; null for any.
@@ -297,7 +299,7 @@ export class ModelRouter<C extends Pick<NamedAdapter, 'name'> = ModelCli> {
     const { cli } = this.split(name);
     const route = { cli, circuit: '', publicModel: name, account: null };
     if (this.#chooseAccount(this.#accounts, route, request) === null)
-      throw new RelayError('forbidden', `no account of ${cli.name} serves this client (MODEL_API_ACCOUNTS_FILE)`);
+      throw new RelayError('forbidden', `no account of ${cli.name} serves this client (${this.#accounts.variable})`);
   }
 
   #chooseAccount(

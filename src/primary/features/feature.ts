@@ -15,6 +15,7 @@ import type { FileFaults } from '../access/file-faults.js';
 import type { RecentUsage } from '../access/recent-usage.js';
 import type { Capabilities, Turn } from '../cli/contract/adapter.js';
 import type { AdapterFamily } from '../cli/contract/adapter-family.js';
+import type { LoginProvider } from '../cli/logins.js';
 import type { ModelCli } from '../cli/model-cli.js';
 import type { ModelsCheck } from '../cli/models.js';
 import type { Launcher } from '../cli/process/launcher.js';
@@ -46,7 +47,10 @@ export interface PrimaryCore {
   readonly clients: Pick<Clients, 'hasAccess' | 'optionsOf' | 'recordPerson' | GroupMembers | KeyMembers>;
   readonly fileFaults: FileFaults;
   readonly recentUsage: Pick<RecentUsage, 'searchesOf' | 'spentIn'>;
-  readonly clis: readonly Pick<ModelCli, 'name' | 'accountName' | 'health'>[];
+  readonly clis: readonly Pick<
+    ModelCli,
+    'name' | 'account' | 'accountName' | 'health' | 'publicName' | 'jobs' | 'lastUsedAt'
+  >[];
   readonly router: ModelRouter;
   /** Starts programs that read files of clients. */
   readonly readerLauncher: Pick<Launcher, 'launch'>;
@@ -170,6 +174,8 @@ export interface PrimaryFeature<V extends FeatureVariables = FeatureVariables>
   readonly tables: readonly StoreTable[];
   /** Model CLIs that the feature adds. */
   readonly clis?: AdapterFamily;
+  /** Loads the code for further logins of model CLIs that the feature adds. */
+  loadLogins?(): LoginProvider<V>;
   /** Kind of stores that the feature adds. */
   readonly store?: StoreProvider;
   /** Loads the code that these values need. */

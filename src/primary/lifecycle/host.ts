@@ -1,13 +1,11 @@
 import { execFile } from 'node:child_process';
-import { freemem, tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { freemem } from 'node:os';
 import { promisify } from 'node:util';
 import type { LogStyle } from '../../shared/log/text.js';
 import type { ServiceExit } from '../../shared/phase.js';
 import type { Cgroup } from '../../shared/process/cgroup.js';
 import type { RuntimePlaces } from '../../shared/process/leftovers.js';
 import type { CliHost } from '../cli/model-cli.js';
-import { type FenceTools, fenced } from '../cli/process/login-fence.js';
 import { findProgram } from '../cli/process/program.js';
 import { tied } from '../cli/terminate/group-containment.js';
 import type { HostTools } from '../cli/terminate/termination.js';
@@ -56,22 +54,10 @@ export async function findHostTools(searchPath: string): Promise<HostTools> {
 }
 
 /**
- * Returns the programs that confine another one with Landlock; null if the host cannot. Only a trial shows this, because
- * the kernel, a container or a systemd unit may lack Landlock.
- */
-export async function findFenceTools(searchPath: string): Promise<FenceTools | null> {
-  const [env, perl] = await Promise.all([findProgram('env', searchPath), findProgram('perl', searchPath)]);
-  if (env.kind !== 'found' || perl.kind !== 'found') return null;
-  const tools = { env: env.path, perl: perl.path };
-  const trial = fenced(tools, [join(tmpdir(), 'hidden')], null, [perl.path, ['-e', '1']]);
-  return (await endsWell(...trial)) ? tools : null;
-}
-
-/**
  * Whether the program exits with 0. Only a trial shows this, because busybox and older hosts have a setpriv without
  * `--pdeathsig`.
  */
-async function endsWell(program: string, args: readonly string[]): Promise<boolean> {
+export async function endsWell(program: string, args: readonly string[]): Promise<boolean> {
   const limits = { timeout: trialLimitMs, killSignal: 'SIGKILL' } as const;
   try {
     await promisify(execFile)(program, args, { env: {}, ...limits });

@@ -1,10 +1,9 @@
-import type { AccountBody, AccountList } from '../../shared/api/accounts.js';
 import type { BreakerBody, HealthBody, HistoryBody, ReadinessBody } from '../../shared/api/health.js';
 import type { ModelList } from '../../shared/api/models.js';
 import type { SetupReport } from '../../shared/api/setup.js';
 import type { SectionName, StatusBody } from '../../shared/api/status.js';
 import type { VersionBody } from '../../shared/api/version.js';
-import { holderOf, optionHolder, readClientId } from '../../shared/client.js';
+import { readClientId } from '../../shared/client.js';
 import { timestamp } from '../../shared/clock.js';
 import type { Config } from '../../shared/config/config.js';
 import type { ReadinessEntry } from '../../shared/health.js';
@@ -75,21 +74,6 @@ export class Status {
       files,
       observability: this.#observability(withPids),
     };
-  }
-
-  /**
-   * Returns the body of GET /accounts: all accounts, or the accounts that this client owns. `withOpen`: also the accounts
-   * without owners.
-   */
-  accounts(owner: string | null, withOpen = false): AccountList {
-    const bodies = this.#sources.clis.map(accountBodyOf);
-    if (owner === null) return { count: bodies.length, accounts: bodies };
-    const ownNames = new Set([owner, optionHolder(owner), holderOf(owner)]);
-    const accounts = bodies.flatMap((body) => {
-      const owners = body.owners.filter((each) => ownNames.has(each));
-      return owners.length > 0 || (withOpen && body.owners.length === 0) ? [{ ...body, owners }] : [];
-    });
-    return { count: accounts.length, accounts };
   }
 
   /** Whether the service accepts jobs, which decides the status code of GET /health. */
@@ -299,23 +283,6 @@ function firstAndAll<B>(accounts: AtLeastOne<ModelCli>, bodyOf: (cli: ModelCli) 
   return { model_cli: bodyOf(accounts[0]), ...all };
 }
 
-function accountBodyOf(cli: ModelCli): AccountBody {
-  const { status, checkedAt, error } = cli.health.checks.current;
-  return {
-    name: cli.account?.name ?? null,
-    cli: cli.name,
-    owners: [...(cli.account?.owners ?? [])],
-    status,
-    checked_at: timeOrNull(checkedAt),
-    ...(error !== null && { error }),
-    needs_login: cli.health.needsLogin,
-    jobs: cli.jobs,
-    max_jobs: cli.account?.maxRunning ?? null,
-    last_used_at: timeOrNull(cli.lastUsedAt),
-    breaker: breakerBodyOf([cli]),
-  };
-}
-
 function readinessBodyOf({ checkedAt, durationMs, error, ...entry }: ReadinessEntry): ReadinessBody {
   return {
     status: entry.status,
@@ -352,7 +319,7 @@ const allClosed: CircuitStatus = { state: 'closed', model: null, reason: null, s
  * Returns the circuit for all jobs, then each model's open circuit. With several CLIs, the account circuit of a CLI is
  * listed under its name.
  */
-export function breakerBodyOf(clis: AtLeastOne<ModelCli>): BreakerBody {
+export function breakerBodyOf(clis: AtLeastOne<CircuitCli>): BreakerBody {
   const [account, ...models] =
     clis.length === 1 ? clis[0].health.circuits.status : [allClosed, ...clis.flatMap(openedBy)];
   const windows = clis.flatMap(({ health, accountName: account }) =>
@@ -365,9 +332,10 @@ export function breakerBodyOf(clis: AtLeastOne<ModelCli>): BreakerBody {
   };
 }
 
+type CircuitCli = Pick<ModelCli, 'name' | 'accountName' | 'health' | 'publicName'>;
 type NamedCircuit = CircuitStatus & { readonly account?: string };
 
-function openedBy(cli: ModelCli): NamedCircuit[] {
+function openedBy(cli: CircuitCli): NamedCircuit[] {
   const opened = cli.health.circuits.status.filter(({ state }) => state !== 'closed');
   const { accountName: account } = cli;
   return opened.map((status) => ({

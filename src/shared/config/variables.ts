@@ -61,8 +61,6 @@ export const variables = {
   MODEL_API_KEY: [null, text, null],
   MODEL_API_KEY_FILE: [null, text, null],
   MODEL_API_KEYS_FILE: ['keysFile', text, null],
-  MODEL_API_ACCOUNTS_FILE: ['accountsFile', text, null],
-  MODEL_API_ACCOUNTS_AS_ROOT: ['accountsAsRoot', flag, 'false'],
   MODEL_API_STATE_FOLDER: [null, absolutePath, null],
   MODEL_API_METRICS_AUTH: ['metricsAuth', flag, 'false'],
   MODEL_API_LOCAL_USERS: ['localUsers', oneOf(localUserModes), process.platform === 'linux' ? 'identify' : 'off'],

@@ -324,11 +324,6 @@ export const primaryCalls = {
    * are included.
    */
   usage: { request: usageOrder, answer: z.object({ text: z.string() }) },
-  /** Returns the body of GET /accounts: all accounts, or those of the client `owner`. `withOpen`: also those without owners. */
-  accounts: {
-    request: z.object({ owner: z.string().nullable(), withOpen: z.boolean() }),
-    answer: z.object({ text: z.string() }),
-  },
   /** `withPids`: whether to include process ids of workers. */
   health: { request: z.object({ withPids: z.boolean() }), answer: healthText },
   /** Returns the body of GET /status. `withNames`: whether to include names of clients and process ids of workers. */

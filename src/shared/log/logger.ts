@@ -20,9 +20,6 @@ export const logEvents = {
   keys_loaded: 'a changed keys file is in force: number of keys',
   keys_rejected:
     'the keys file, or the keys that hosts share in a store, have faults, and lines with faults are refused; or they cannot be read, and the old keys stay',
-  accounts_loaded: 'a changed accounts file is in force: number of accounts',
-  accounts_rejected:
-    'the accounts file has faults, and lines with faults are refused; or it cannot be read, and the old accounts stay',
   cli_request_refused: 'the service denied a model CLI access to files, a terminal, a permission or a tool',
   cli_text_ignored: 'the service ignores the greeting of a model CLI; logged once for each',
   tools_ignored: 'provider-hosted tools were ignored: client, path. Logged once an hour',

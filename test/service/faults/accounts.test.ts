@@ -1,6 +1,6 @@
 import { chmod, mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { findFenceTools } from '../../../src/primary/lifecycle/host.js';
+import { findFenceTools } from '../../../src/features/accounts/logins.js';
 import { temporaryFolder } from '../../support/basics/folder.js';
 import { pdfOf } from '../../support/basics/pdf.js';
 import { randomNumbers } from '../../support/basics/random.js';

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { stat, writeFile } from 'node:fs/promises';
 import { request as httpRequest } from 'node:http';
 import { join } from 'node:path';
-import { unfencedCapabilities } from '../../../src/primary/lifecycle/capabilities.js';
+import { unfencedCapabilities } from '../../../src/features/accounts/capabilities.js';
 import { temporaryFolder } from '../../support/basics/folder.js';
 import { shared } from '../../support/basics/shared.js';
 import { until } from '../../support/basics/until.js';

@@ -1,4 +1,5 @@
 import { Registry } from 'prom-client';
+import { eligibleAccounts } from '../../../src/features/accounts/account-choice.js';
 import { LimitedUses } from '../../../src/features/budgets/limited-uses.js';
 import { StoredFiles } from '../../../src/features/files/stored-files.js';
 import { ownActs } from '../../../src/features/keys-api/made-keys.js';
@@ -8,7 +9,6 @@ import { Notices } from '../../../src/features/webhooks/notices.js';
 import type { Notice } from '../../../src/features/webhooks/webhooks.js';
 import { Clients, clientBounds } from '../../../src/primary/access/clients.js';
 import { RateLimit } from '../../../src/primary/access/rate-limit.js';
-import { eligibleAccounts } from '../../../src/primary/cli/account-choice.js';
 import { plainLaunch } from '../../../src/primary/cli/contract/adapter.js';
 import { mayServe } from '../../../src/primary/cli/pool/fitting.js';
 import { FairShare, type Sharer } from '../../../src/primary/fairness/fair-share.js';

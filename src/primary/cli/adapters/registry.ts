@@ -5,10 +5,10 @@ import { type Config, ConfigFault, type Environment } from '../../../shared/conf
 import { applicableLines } from '../../../shared/config/keys-file.js';
 import { defaultModelName } from '../../../shared/config/values.js';
 import { toRelayError } from '../../../shared/errors.js';
-import { type AccountsSource, noAccounts, type PreparedAccounts } from '../accounts.js';
 import type { Adapter } from '../contract/adapter.js';
 import type { AdapterFamily, CliChoice } from '../contract/adapter-family.js';
 import { sharedLoginWarnings } from '../login/shared-home.js';
+import type { LoginProvider, LoginSettings, LoginSource } from '../logins.js';
 import {
   type AtLeastOne,
   type ConfiguredModels,
@@ -20,23 +20,22 @@ import {
 import { launchEnv } from '../process/launcher.js';
 import { findProgram, searchPathOf } from '../process/program.js';
 import { ModelNames } from '../route.js';
-import { accountsSource, type CreateAccountAdapter } from './account-login.js';
 import { hostSettings, managedFault } from './host-settings.js';
 
 /** Where the adapters come from: the core, and these features. */
 export interface AdapterSources {
   readonly clock: Clock;
-  readonly features: readonly ({ readonly clis?: AdapterFamily } & ModelsCheck)[];
+  readonly features: readonly ({ readonly clis?: AdapterFamily; loadLogins?(): LoginProvider } & ModelsCheck)[];
 }
 
 export interface AdapterChoice {
-  /** Accounts of the accounts file; null without one. */
-  readonly accountsSource: AccountsSource | null;
+  /** Further logins of the CLIs; null if no feature adds any. */
+  readonly loginSource: LoginSource | null;
   /** Model CLIs, and the meaning of model names. */
   readonly names: ModelNames;
   /** Hints for the operator about the choice. */
   readonly warnings: readonly string[];
-  /** Faults of lines in the keys file and the accounts file. The service refuses these lines. */
+  /** Faults of lines in the keys file and of further logins. The service refuses these lines. */
   readonly lineFaults: readonly string[];
 }
 
@@ -72,13 +71,14 @@ export async function chooseAdapters(
   };
   const { clis, warnings, choices } = await choose(config, env, adapterFamilies(sources), named);
   const names = new ModelNames(config, clis);
-  const createFor: CreateAccountAdapter = (name, ...settings) => {
+  const create: LoginSettings['create'] = (name, ...settings) => {
     const choice = choices.get(name);
     if (choice === undefined) throw new Error('the model CLI is unknown');
     return createAdapter(choice, ...settings, sources);
   };
-  const source = await accountsSource(config, env, clis, createFor);
-  const models = configuredModels(names, source?.first ?? noAccounts);
+  const provider = loginProviderOf(sources.features);
+  const loginSource = (await provider?.open(config.featureValues, { config, env, clis, create })) ?? null;
+  const models = configuredModels(names, loginSource);
   const ruleFaults = sources.features.flatMap((each) => each.findModelFaults?.(config.featureValues, models) ?? []);
   const faults = [...modelFaults(config, names), ...aliasFaults(config, names), ...ruleFaults];
   if (faults.length > 0) throw new ConfigFault(faults, warnings);
@@ -86,9 +86,9 @@ export async function chooseAdapters(
   const otherWarnings = [...(await hostWarnings(clis)), ...idleAliases(config, names), ...shared];
   const lineFaults = [
     ...applicableLines(config, names.reportCosts).faults.map((fault) => `MODEL_API_KEYS_FILE: ${fault}`),
-    ...(source?.first.faults ?? []).map((fault) => `MODEL_API_ACCOUNTS_FILE: ${fault}`),
+    ...(loginSource?.lineFaults ?? []),
   ];
-  return { names, accountsSource: source, warnings: [...warnings, ...otherWarnings], lineFaults };
+  return { names, loginSource, warnings: [...warnings, ...otherWarnings], lineFaults };
 }
 
 /** Returns warnings about settings of the host that apply to jobs. */
@@ -178,14 +178,11 @@ function modelFaults(config: Config, names: ModelNames): string[] {
   ];
 }
 
-function configuredModels(names: ModelNames, { accounts, closed }: PreparedAccounts): ConfiguredModels {
+function configuredModels(names: ModelNames, source: LoginSource | null): ConfiguredModels {
+  const accountFault = (name: string, account: string) =>
+    source === null ? `has no account ${account}` : source.findFault(names.split(name).cli.name, account);
   return {
-    faultOf: (name, account) => {
-      const { cli } = names.split(name);
-      const isPrepared = accounts.some((each) => each.cli === cli.name && each.line.name === account);
-      const isKnown = account === null || isPrepared || closed.some((each) => each.name === account);
-      return isKnown ? whyNot(name, names) : `has no account ${account} (MODEL_API_ACCOUNTS_FILE)`;
-    },
+    faultOf: (name, account) => (account === null ? null : accountFault(name, account)) ?? whyNot(name, names),
   };
 }
 
@@ -211,6 +208,11 @@ function whyNot(target: string, names: ModelNames): string | null {
 function idleAliases({ modelAliases }: Config, names: ModelNames): string[] {
   const idle = modelAliases.filter(({ name }) => names.isModel(name));
   return idle.map(({ name }) => `MODEL_API_MODEL_ALIASES: ${name} is the name of a model, so it cannot be an alias`);
+}
+
+/** Returns the first feature's part that adds logins; null without one. */
+export function loginProviderOf(features: AdapterSources['features']): LoginProvider | null {
+  return features.find(({ loadLogins }) => loadLogins !== undefined)?.loadLogins?.() ?? null;
 }
 
 /** Creates the adapter of a CLI, also for an account of it, which has another environment. */

@@ -18,7 +18,7 @@ it('The jobs and idle processes of clients without access end, and those of othe
     clients: { hasAccess: (client: string) => client === 'key bob' },
     runner: { callers },
     background: { cancelOf: end('background jobs') },
-    accounts: { all: [{ pool }] },
+    logins: { all: [{ pool }] },
   };
   endJobsWithoutAccess(parts, new FakeClock());
   expect(ended).toEqual(['job of key ada', 'background jobs of key ada', 'processes of key ada']);
@@ -40,8 +40,8 @@ it('The jobs and idle processes of a key end when it expires, as those of a revo
   const end = (list: 'background' | 'processes') => (isAmong: (client: string) => boolean) =>
     void lists[list].push(...all.filter(isAmong));
   const callers = all.map((client) => ({ request: jobRequest({ client }), cut: () => void lists.jobs.push(client) }));
-  const accounts = { all: [{ pool: { endSessionsOf: end('processes') } }] };
-  const parts = { clients, runner: { callers }, background: { cancelOf: end('background') }, accounts };
+  const logins = { all: [{ pool: { endSessionsOf: end('processes') } }] };
+  const parts = { clients, runner: { callers }, background: { cancelOf: end('background') }, logins };
   endJobsWithoutAccess(parts, clock);
   expect(lists).toEqual({ jobs: [], background: [], processes: [] });
   await clock.advance(1000);

@@ -98,20 +98,6 @@ describe('An account with an owner', () => {
   };
   const clis = [account('team'), account('ada', 'sso ada', 'key ada'), account('bob', 'user bob')];
 
-  it.each<[client: string, withOpen: boolean, seen: (string | null)[]]>([
-    ['sso ada/laptop~1', false, ['ada']],
-    ['key ada/phone', false, ['ada']],
-    ['sso bob/ada~1', false, []],
-    ['user bob', true, ['team', 'bob']],
-    ['user ada', true, ['team']],
-  ])('is shown to its owner, and to nobody else who is no administrator: %s', (client, withOpen, seen) => {
-    const { status } = createStatus(clis);
-    const { accounts } = status.accounts(client, withOpen);
-    expect(accounts.map(({ name }) => name)).toEqual(seen);
-    for (const { owners } of accounts) expect(owners.length).toBeLessThanOrEqual(1);
-    expect(status.accounts(null).count).toBe(3);
-  });
-
   it('is in no page of a service without keys, which has no administrator', () => {
     const shown = (needsKey: boolean) => {
       const { readiness } = createStatus(clis, needsKey).status.health(true);

@@ -102,12 +102,6 @@ const expectations: Readonly<Record<VariableName, Expectation>> = {
     good: { '/named': [expect.objectContaining({ name: 'ada', maxQueued: 3 })], '/not-ascii': [] },
     bad: ['', '/nowhere'],
   },
-  MODEL_API_ACCOUNTS_FILE: {
-    key: 'accountsFile',
-    good: { '/etc/prompt-relay/accounts': '/etc/prompt-relay/accounts' },
-    bad: [''],
-  },
-  MODEL_API_ACCOUNTS_AS_ROOT: { key: 'accountsAsRoot', good: { true: true, false: false }, bad: ['', 'yes'] },
   MODEL_API_STATE_FOLDER: {
     key: 'stateFolder',
     good: { '/var/lib/relay': '/var/lib/relay' },
@@ -374,8 +368,6 @@ describe('The configuration', () => {
       keyOptions: expect.any(OptionTable),
       keysFile: null,
       keysFileFaults: [],
-      accountsAsRoot: false,
-      accountsFile: null,
       needsKey: false,
       metricsAuth: false,
       localUsers: 'identify',

@@ -1,5 +1,5 @@
 import { array, assert, boolean, constantFrom, option, property, record, uniqueArray } from 'fast-check';
-import { type AccountState, eligibleAccounts, pickAccount } from '../../../../src/primary/cli/account-choice.js';
+import { type AccountState, eligibleAccounts, pickAccount } from '../../../../src/features/accounts/account-choice.js';
 
 const account = (name: string, ...owners: string[]) => ({ name, owners });
 const accounts = [

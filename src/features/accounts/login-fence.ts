@@ -1,6 +1,7 @@
 import { realpath } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import type { Containment, ContainmentFactory } from '../terminate/containment.js';
+import type { Fence, FencedLogin } from '../../primary/cli/process/fence.js';
+import type { Containment, ContainmentFactory } from '../../primary/cli/terminate/containment.js';
 
 /** Place of a login. */
 export interface LoginPlace {
@@ -69,12 +70,6 @@ exec { $program[0] } @program or fail $program[0];
 
 type StartCommand = readonly [program: string, args: readonly string[]];
 
-export interface FencedAccount {
-  readonly name: string;
-  /** Real path of its HOME; null for an account with a token. */
-  readonly home: string | null;
-}
-
 /** Returns the command that starts a program which cannot open the hidden files and folders. */
 export function fenced(
   { env, perl }: FenceTools,
@@ -92,7 +87,7 @@ export function fenced(
  * Hides the logins of all other accounts from each program, and the memory and environment of its processes. Owns where
  * the logins are.
  */
-export class LoginFence {
+export class LoginFence implements Fence {
   readonly #tools: FenceTools;
   readonly #serviceHome: string | null;
   #places: readonly LoginPlace[] = [];
@@ -110,15 +105,10 @@ export class LoginFence {
     return JSON.stringify(before) !== JSON.stringify(places);
   }
 
-  /**
-   * Returns containments for the programs of one account. `account`: name, and the real path of its HOME if it has one;
-   * null for the login of the service.
-   */
-  around(containments: ContainmentFactory, account: FencedAccount | null): ContainmentFactory {
+  around(containments: ContainmentFactory, account: FencedLogin | null): ContainmentFactory {
     return entering(containments, (command) => this.#enter(account, command));
   }
 
-  /** Returns containments for programs that need no login, such as readers of documents. All logins are hidden. */
   aroundReader(containments: ContainmentFactory): ContainmentFactory {
     return entering(containments, (command) => {
       const hidden = this.#places.map(({ path }) => path);
@@ -135,7 +125,7 @@ export class LoginFence {
     return home !== null && path.startsWith(home === '/' ? home : `${home}/`);
   }
 
-  #enter(account: FencedAccount | null, command: StartCommand): StartCommand {
+  #enter(account: FencedLogin | null, command: StartCommand): StartCommand {
     const hidden = this.#hiddenFrom(account?.name ?? '');
     const isUnconfined = account === null && hidden.some((path) => this.isInServiceHome(path));
     return isUnconfined || hidden.length === 0 ? command : fenced(this.#tools, hidden, account?.home ?? null, command);

@@ -1,3 +1,11 @@
+import { shownFaults } from '../../primary/access/file-faults.js';
+import { type FileListener, WatchedFile } from '../../primary/access/watched-file.js';
+import type { Adapter } from '../../primary/cli/contract/adapter.js';
+import { type Logins, type LoginsParts, startChecks } from '../../primary/cli/logins.js';
+import { type CliHost, ModelCli, sharedProgram } from '../../primary/cli/model-cli.js';
+import type { AtLeastOne } from '../../primary/cli/models.js';
+import type { CliProgram } from '../../primary/cli/process/program.js';
+import type { Secret } from '../../primary/cli/process/redactor.js';
 import { optionHolder, readClientId } from '../../shared/client.js';
 import {
   type AccountLine,
@@ -8,17 +16,9 @@ import {
 import type { Config, Environment } from '../../shared/config/config.js';
 import type { Logger } from '../../shared/log/logger.js';
 import { fileFault } from '../../shared/text/system-error.js';
-import { type FileFaults, shownFaults } from '../access/file-faults.js';
-import { type FileListener, WatchedFile } from '../access/watched-file.js';
 import { eligibleAccounts, pickAccount } from './account-choice.js';
-import type { Adapter } from './contract/adapter.js';
-import { type CliContext, type CliHost, ModelCli, sharedProgram } from './model-cli.js';
-import type { AtLeastOne } from './models.js';
-import type { Serials } from './process/launcher.js';
-import type { LoginPlace } from './process/login-fence.js';
-import type { CliProgram } from './process/program.js';
-import type { Secret } from './process/redactor.js';
-import type { ModelNames } from './route.js';
+import { LoginFence, type LoginPlace } from './login-fence.js';
+import type { AccountLogger } from './shared.js';
 
 /** Account with all that its instance of the model CLI needs. */
 export interface PreparedAccount {
@@ -56,13 +56,7 @@ export interface AccountsSource {
 }
 
 /** Parts for the instances of the model CLIs. */
-export interface AccountParts {
-  readonly config: Config;
-  readonly host: CliHost;
-  readonly names: ModelNames;
-  readonly serials: Serials;
-  readonly context: CliContext;
-}
+export type AccountParts = Pick<LoginsParts, 'config' | 'host' | 'names' | 'serials' | 'context'>;
 
 /** Job as the choice of its account sees it. */
 export interface AccountJob {
@@ -84,7 +78,8 @@ interface NamedAccount {
 const maxChecks = 8;
 
 /** Owns the accounts of all model CLIs, and which of them serves a job. */
-export class CliAccounts {
+export class CliAccounts implements Logins {
+  readonly variable = 'MODEL_API_ACCOUNTS_FILE';
   /**
    * The accounts in use of each CLI, in the order of the CLIs. The array changes in place with the accounts file, so
    * that every part that has it sees the present accounts.
@@ -103,6 +98,8 @@ export class CliAccounts {
   #retired: ModelCli[] = [];
   readonly #programs = new Map<string, CliProgram>();
   #isStarted = false;
+  /** Watch of the accounts file; null without one. */
+  #file: WatchedFile | null = null;
   readonly #started = new Set<ModelCli>();
   /** Resolves when all first checks have ended, which run one after another. */
   #checked: Promise<unknown> = Promise.resolve();
@@ -149,13 +146,26 @@ export class CliAccounts {
     );
   }
 
-  /** Starts the checks and the renewals of all accounts in use. */
-  start(): void {
-    this.#isStarted = true;
-    for (const cli of this.clis) if (!this.#started.has(cli)) this.#startCli(cli);
+  warnings(keyClients: readonly string[]): string[] {
+    return ownerWarnings(this.named, keyClients);
   }
 
-  /** Checks all accounts in use at the request of an operator, a few at a time, because each check starts a program. */
+  /** Sets the watch of the accounts file, which `start` starts. */
+  watch(file: WatchedFile): void {
+    this.#file = file;
+  }
+
+  start(): void {
+    this.#isStarted = true;
+    this.#startNew();
+    this.#file?.start();
+  }
+
+  async reread(): Promise<void> {
+    await this.#file?.reread();
+  }
+
+  /** Checks a few accounts at a time, because each check starts a program. */
   async checkAll(): Promise<void> {
     const left = [...this.clis];
     const checkNext = async () => {
@@ -171,7 +181,7 @@ export class CliAccounts {
   replace({ accounts, closed }: Pick<PreparedAccounts, 'accounts' | 'closed'>): void {
     const before = this.#named;
     this.#closed = closed.map((each) => this.#withOldOwners(each));
-    const hasNewPlaces = this.#parts.host.fence?.replacePlaces(this.#placesWith(accounts)) === true;
+    const hasNewPlaces = fenceOf(this.#parts.host)?.replacePlaces(this.#placesWith(accounts)) === true;
     this.#named = new Map(accounts.map((prepared) => [prepared.line.name, this.#instanceOf(prepared, before)]));
     const named = this.named;
     const inUse = this.#serviceClis.flatMap((cli) => {
@@ -192,7 +202,7 @@ export class CliAccounts {
     }
     // a waiting process may have been started before a login was to be hidden from it
     for (const { pool } of hasNewPlaces ? this.all : this.unused) void pool.endIdleProcesses();
-    if (this.#isStarted) this.start();
+    if (this.#isStarted) this.#startNew();
   }
 
   /**
@@ -214,9 +224,12 @@ export class CliAccounts {
     return picked ?? null;
   }
 
-  /** Whether the account may serve this client at present. */
   mayServe(cli: ModelCli, client: string): boolean {
     return this.#eligible(cli, client).includes(cli);
+  }
+
+  #startNew(): void {
+    for (const cli of this.clis) if (!this.#started.has(cli)) this.#startCli(cli);
   }
 
   #eligible(cli: ModelCli, client: string): readonly ModelCli[] {
@@ -267,7 +280,7 @@ export class CliAccounts {
     this.#programs.set(name, program);
     const accountConfig = { ...config, cliEnv, oauthToken: token };
     const accountHost = { ...host, env, log: accountLog(host.log, line.name) };
-    const account = { line, realHome, program, findFault };
+    const account = { account: line, home: realHome, program, findFault };
     return new ModelCli(accountConfig, accountHost, { name, adapter }, names, serials, context, account);
   }
 
@@ -287,13 +300,13 @@ export class CliAccounts {
 
 /** Returns warnings about logins that are not hidden from the processes of other accounts. */
 export function isolationWarnings(
-  source: AccountsSource | null,
-  { fence }: Pick<CliHost, 'fence'>,
+  first: readonly PreparedAccount[],
+  host: Pick<CliHost, 'fence'>,
   clis: readonly Pick<ModelCli, 'name'>[],
 ): string[] {
-  const first = source?.first.accounts ?? [];
   if (first.length === 0) return [];
-  if (fence === undefined)
+  const fence = fenceOf(host);
+  if (fence === null)
     return [
       'MODEL_API_ACCOUNTS_FILE: the processes of one account can read the login of another, because this host has no Landlock (Linux 5.19) or no perl (docs/accounts.md).',
     ];
@@ -324,9 +337,8 @@ function isKey(owner: string): boolean {
   return kind === 'key' || kind === 'made';
 }
 
-function startChecks({ health, login }: ModelCli): void {
-  health.checks.start();
-  login?.start();
+function fenceOf({ fence }: Pick<CliHost, 'fence'>): LoginFence | null {
+  return fence instanceof LoginFence ? fence : null;
 }
 
 function hasSameLogin(a: PreparedAccount, b: PreparedAccount): boolean {
@@ -352,9 +364,8 @@ function accountLog(log: Logger, account: string): Logger {
 export function accountsListener(
   accounts: CliAccounts,
   { path, first, prepare }: AccountsSource,
-  onChange: (removed: readonly ModelCli[]) => void,
-  fileFaults: FileFaults,
-  log: Logger,
+  { onChange, fileFaults }: Pick<LoginsParts, 'onChange' | 'fileFaults'>,
+  log: AccountLogger,
 ): FileListener {
   let known = signatureOf(first);
   const report = (faults: readonly string[], modifiedAt: number | null) => {
@@ -386,11 +397,10 @@ export function accountsListener(
 export function watchAccountsFile(
   accounts: CliAccounts,
   source: AccountsSource,
-  onChange: (removed: readonly ModelCli[]) => void,
-  fileFaults: FileFaults,
-  { clock, log }: Pick<CliHost, 'clock' | 'log'>,
+  parts: Pick<LoginsParts, 'onChange' | 'fileFaults'>,
+  { clock, log }: Pick<CliHost, 'clock'> & { readonly log: AccountLogger },
 ): WatchedFile {
-  const listener = accountsListener(accounts, source, onChange, fileFaults, log);
+  const listener = accountsListener(accounts, source, parts, log);
   let tokenFiles: readonly string[] = [];
   const read = async () => {
     const text = await source.read();

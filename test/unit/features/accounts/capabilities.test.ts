@@ -1,4 +1,4 @@
-import { unfencedCapabilities } from '../../../../src/primary/lifecycle/capabilities.js';
+import { unfencedCapabilities } from '../../../../src/features/accounts/capabilities.js';
 
 const status = (bounding: string, ambient: string) =>
   `Name:\tnode\nCapInh:\t0000000000000000\nCapPrm:\t${bounding}\nCapEff:\t${bounding}\nCapBnd:\t${bounding}\nCapAmb:\t${ambient}\n`;

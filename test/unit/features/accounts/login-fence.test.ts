@@ -1,11 +1,11 @@
 import { execFile } from 'node:child_process';
 import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { couldNotExecute } from '../../../../../src/primary/cli/process/launcher.js';
-import { type FenceTools, LoginFence, realPath } from '../../../../../src/primary/cli/process/login-fence.js';
-import type { ContainmentFactory } from '../../../../../src/primary/cli/terminate/containment.js';
-import { findFenceTools } from '../../../../../src/primary/lifecycle/host.js';
-import { temporaryFolder } from '../../../../support/basics/folder.js';
+import { type FenceTools, LoginFence, realPath } from '../../../../src/features/accounts/login-fence.js';
+import { findFenceTools } from '../../../../src/features/accounts/logins.js';
+import { couldNotExecute } from '../../../../src/primary/cli/process/launcher.js';
+import type { ContainmentFactory } from '../../../../src/primary/cli/terminate/containment.js';
+import { temporaryFolder } from '../../../support/basics/folder.js';
 
 const searchPath = process.env.PATH ?? '';
 

@@ -1,18 +1,19 @@
 import { chmod, mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { FileFaults } from '../../../../../src/primary/access/file-faults.js';
-import { type CliAccounts, type PreparedAccounts, watchAccountsFile } from '../../../../../src/primary/cli/accounts.js';
+import { accountsSource, prepareAccounts } from '../../../../src/features/accounts/account-login.js';
 import {
-  type AccountSettings,
-  accountsSource,
-  prepareAccounts,
-} from '../../../../../src/primary/cli/adapters/account-login.js';
-import type { FileLogin } from '../../../../../src/primary/cli/contract/adapter.js';
-import { systemClock } from '../../../../../src/shared/clock.js';
-import { type Config, type Environment, loadConfig } from '../../../../../src/shared/config/config.js';
-import { echoCli } from '../../../../support/agents/model-clis.js';
-import { type TemporaryFolder, temporaryFolder } from '../../../../support/basics/folder.js';
-import { LogBook } from '../../../../support/basics/log-book.js';
+  type CliAccounts,
+  type PreparedAccounts,
+  watchAccountsFile,
+} from '../../../../src/features/accounts/accounts.js';
+import { FileFaults } from '../../../../src/primary/access/file-faults.js';
+import type { FileLogin } from '../../../../src/primary/cli/contract/adapter.js';
+import type { LoginSettings } from '../../../../src/primary/cli/logins.js';
+import { systemClock } from '../../../../src/shared/clock.js';
+import { type Config, type Environment, loadConfig } from '../../../../src/shared/config/config.js';
+import { echoCli } from '../../../support/agents/model-clis.js';
+import { type TemporaryFolder, temporaryFolder } from '../../../support/basics/folder.js';
+import { LogBook } from '../../../support/basics/log-book.js';
 
 const kindless = echoCli('claude');
 const claude = { name: 'claude', adapter: { ...kindless.adapter, credentialVariable: 'A_TOKEN' } };
@@ -24,7 +25,7 @@ const google = { name: 'google', adapter: { ...echoCli('google').adapter, homeLo
 /** Adapters that were created, with their configurations and environments. */
 type Created = [name: string, config: Config, env: Environment];
 
-async function settingsIn(folder: TemporaryFolder): Promise<AccountSettings & { readonly created: Created[] }> {
+async function settingsIn(folder: TemporaryFolder): Promise<LoginSettings & { readonly created: Created[] }> {
   const cliEnv = 'ANTHROPIC_API_KEY,CLAUDE_CONFIG_DIR,CODEX_HOME,CLAUDE_CODE_USE_BEDROCK,AWS_REGION,ANTHROPIC_BASE_URL';
   const config = await loadConfig({ MODEL_API_CLI_ENV: cliEnv }, async () => '');
   const created: Created[] = [];
@@ -101,7 +102,7 @@ describe('The accounts of a file', () => {
     await symlink(path('homes'), path('link'));
     const settings = await settingsIn(folder);
     const login = (home: string) => ({ path: join(home, 'shared', 'login') }) as FileLogin;
-    const create: AccountSettings['create'] = async (_, __, { HOME = '' }) => ({
+    const create: LoginSettings['create'] = async (_, __, { HOME = '' }) => ({
       ...claude.adapter,
       login: login(HOME),
     });
@@ -176,9 +177,7 @@ describe('After a change of a file with the token of an account', () => {
       await writeFile(path, 'old-token');
       await writeFile(join(folder.path, 'other'), 'other-token');
       await writeFile(file, `spare claude token-file=${path}\nother claude token-file=${folder.path}/other\n`);
-      const { env, clis, create, config } = await settingsIn(folder);
-      const source = await accountsSource({ ...config, accountsFile: file }, env, clis, create);
-      if (source === null) throw new Error('no accounts file is configured');
+      const source = await accountsSource(file, await settingsIn(folder));
       let inUse = source.first;
       const replace = (prepared: PreparedAccounts) => {
         inUse = prepared;
@@ -186,7 +185,12 @@ describe('After a change of a file with the token of an account', () => {
       const accounts = { named: [], replace };
       const [fileFaults, log] = [new FileFaults(), new LogBook()];
       const host = { clock: systemClock, log };
-      const watched = watchAccountsFile(accounts as unknown as CliAccounts, source, () => {}, fileFaults, host);
+      const watched = watchAccountsFile(
+        accounts as unknown as CliAccounts,
+        source,
+        { onChange: () => {}, fileFaults },
+        host,
+      );
       const tokens = () => inUse.accounts.map(({ line, token }) => [line.name, token]);
       for (let times = 0; times < 2; times++) await watched.look();
       expect(tokens()).toEqual([

@@ -1,4 +1,3 @@
-import { FileFaults } from '../../../../src/primary/access/file-faults.js';
 import {
   type AccountsSource,
   accountsListener,
@@ -6,7 +5,8 @@ import {
   noAccounts,
   ownerWarnings,
   type PreparedAccounts,
-} from '../../../../src/primary/cli/accounts.js';
+} from '../../../../src/features/accounts/accounts.js';
+import { FileFaults } from '../../../../src/primary/access/file-faults.js';
 import { plainLaunch } from '../../../../src/primary/cli/contract/adapter.js';
 import type { ModelCli } from '../../../../src/primary/cli/model-cli.js';
 import { ModelRouter } from '../../../../src/primary/cli/route.js';
@@ -183,8 +183,8 @@ const createListener = async (text: string) => {
   const removals: string[][] = [];
   const prepare = async (changed: string) => prepared(changed);
   const source: AccountsSource = { path: '/accounts', read: async () => '', first: prepared(text), prepare };
-  const onChange = (removed: readonly ModelCli[]) => removals.push(removed.map(({ label }) => label));
-  const listener = accountsListener(made.accounts, source, onChange, fileFaults, log);
+  const onChange = (removed: readonly ModelCli[]) => void removals.push(removed.map(({ label }) => label));
+  const listener = accountsListener(made.accounts, source, { onChange, fileFaults }, log);
   return { ...made, listener, log, fileFaults, removals };
 };
 

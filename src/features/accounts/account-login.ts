@@ -1,33 +1,24 @@
 import { constants } from 'node:fs';
 import { access, lstat } from 'node:fs/promises';
+import type { Adapter, PrivateHome } from '../../primary/cli/contract/adapter.js';
+import type { LoginSettings } from '../../primary/cli/logins.js';
+import type { AtLeastOne, NamedAdapter } from '../../primary/cli/models.js';
 import {
   type AccountLine,
   isWithin,
   maxAccountsFileBytes,
   readAccountsFile,
-} from '../../../shared/config/accounts-file.js';
-import { type Config, ConfigFault, type Environment } from '../../../shared/config/config.js';
-import { isToken, tokenFault } from '../../../shared/config/secrets.js';
-import { readSmallFile } from '../../../shared/config/small-file.js';
-import { fileFault, meaningOf } from '../../../shared/text/system-error.js';
-import type { AccountsSource, PreparedAccount, PreparedAccounts } from '../accounts.js';
-import type { Adapter, PrivateHome } from '../contract/adapter.js';
-import type { AtLeastOne, NamedAdapter } from '../models.js';
-import { realPath } from '../process/login-fence.js';
+} from '../../shared/config/accounts-file.js';
+import { ConfigFault } from '../../shared/config/config.js';
+import { isToken, tokenFault } from '../../shared/config/secrets.js';
+import { readSmallFile } from '../../shared/config/small-file.js';
+import { fileFault, meaningOf } from '../../shared/text/system-error.js';
+import type { AccountsSource, PreparedAccount, PreparedAccounts } from './accounts.js';
+import { realPath } from './login-fence.js';
 
-/** Creates the adapter of the CLI with this name for another configuration and environment. */
-export type CreateAccountAdapter = (name: string, config: Config, env: Environment) => Promise<Adapter>;
-
-/** Reads the accounts file; null if none is configured. Rejects with a ConfigFault if the file is unreadable. */
-export async function accountsSource(
-  config: Config,
-  env: Environment,
-  clis: AtLeastOne<NamedAdapter>,
-  create: CreateAccountAdapter,
-): Promise<AccountsSource | null> {
-  const { accountsFile: path } = config;
-  if (path === null) return null;
-  const prepare = (text: string) => prepareAccounts(text, { config, env, clis, create });
+/** Reads the accounts file. Rejects with a ConfigFault if the file is unreadable. */
+export async function accountsSource(path: string, settings: LoginSettings): Promise<AccountsSource> {
+  const prepare = (text: string) => prepareAccounts(text, settings);
   const read = () => readSmallFile(path, maxAccountsFileBytes);
   const text = await read().catch((error: NodeJS.ErrnoException) => {
     throw new ConfigFault([`MODEL_API_ACCOUNTS_FILE: ${fileFault(path, error)}`]);
@@ -35,15 +26,8 @@ export async function accountsSource(
   return { path, read, first: await prepare(text), prepare };
 }
 
-export interface AccountSettings {
-  readonly config: Config;
-  readonly env: Environment;
-  readonly clis: AtLeastOne<NamedAdapter>;
-  readonly create: CreateAccountAdapter;
-}
-
 /** Prepares the accounts of a text of the accounts file. Each fault has the number of its line. */
-export async function prepareAccounts(text: string, settings: AccountSettings): Promise<PreparedAccounts> {
+export async function prepareAccounts(text: string, settings: LoginSettings): Promise<PreparedAccounts> {
   const { accounts: lines, closed, isCutOff, faults } = readAccountsFile(text);
   const accounts: PreparedAccount[] = [];
   const allClosed = [...closed];
@@ -73,7 +57,7 @@ class LoginPlaces {
   readonly #files = new Map<string, string>();
 
   /** Returns the places of the service itself. The HOMEs of the accounts may be in its HOME. */
-  static async startWith({ env, clis }: AccountSettings): Promise<LoginPlaces> {
+  static async startWith({ env, clis }: LoginSettings): Promise<LoginPlaces> {
     const places = new LoginPlaces();
     if (env.HOME) places.#places.set(await realPath(env.HOME), 'the service');
     for (const { adapter } of clis) await places.addFile('the service', adapter);
@@ -103,7 +87,7 @@ class LoginPlaces {
 async function prepareAccount(
   line: AccountLine,
   place: string,
-  { config, env, clis, create }: AccountSettings,
+  { config, env, clis, create }: LoginSettings,
 ): Promise<PreparedAccount> {
   const { name: cli, adapter: own } = findCli(line, clis);
   if (line.tokenFile !== null && own.credentialVariable === null)

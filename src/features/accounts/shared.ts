@@ -1,0 +1,49 @@
+import { z } from 'zod';
+import { accountList } from '../../shared/api/accounts.js';
+import type { FeatureVariables, ValuesOf } from '../../shared/config/feature-variables.js';
+import { flag, text } from '../../shared/config/values.js';
+import type { FeatureEndpoint } from '../../shared/features/feature.js';
+import type { LogEvent, Logger } from '../../shared/log/logger.js';
+
+/** Tables of the accounts, which both processes and the documents read. */
+
+export const variables = {
+  MODEL_API_ACCOUNTS_FILE: {
+    ...{ schema: text, fallback: null, secrecy: 'none' },
+    meaning: 'file with [accounts](accounts.md) of model CLIs, `name cli home=<folder> [options]` a line',
+  },
+  MODEL_API_ACCOUNTS_AS_ROOT: {
+    ...{ schema: flag, fallback: 'false', secrecy: 'none' },
+    meaning:
+      '`true`: accounts may run as root with capabilities that weaken their [isolation](accounts.md#isolation); otherwise the service then exits with 78',
+  },
+} as const satisfies FeatureVariables;
+
+export type AccountValues = ValuesOf<typeof variables>;
+
+export const calls = {
+  /** Returns all accounts, or those of the client `owner`. `withOpen`: also those without owners. */
+  listAccounts: { request: z.object({ owner: z.string().nullable(), withOpen: z.boolean() }), answer: accountList },
+};
+
+export const endpoints = [
+  {
+    method: 'GET',
+    route: '/accounts',
+    errors: ['unauthorized', 'forbidden', 'rate_limited'],
+    id: 'listAccounts',
+    summary: 'Accounts of the model CLIs, with their state and quota',
+    description:
+      'All accounts for an API key with the scope `admin`, or if no key is configured; otherwise the accounts that the caller owns.',
+    answer: accountList,
+    answerText: 'The accounts, in the order of the CLIs and of the accounts file.',
+  },
+] as const satisfies readonly FeatureEndpoint[];
+
+export const logEvents = {
+  accounts_loaded: 'a changed accounts file is in force: number of accounts',
+  accounts_rejected:
+    'the accounts file has faults, and lines with faults are refused; or it cannot be read, and the old accounts stay',
+} as const;
+
+export type AccountLogger = Pick<Logger<LogEvent | keyof typeof logEvents>, 'error' | 'info'>;
