@@ -133,7 +133,7 @@ async function completion(shell: string): Promise<string> {
 }
 
 /** Documents that the console shows. */
-const shown = /^(docs\/(decisions\/)?[\w-]+|README|CONTRIBUTING|CHANGELOG|SECURITY|bench\/RESULTS)\.md$/;
+const shown = /^(docs\/[\w-]+|README|CONTRIBUTING|CHANGELOG|SECURITY|bench\/RESULTS)\.md$/;
 
 /** Copies the files that npm would publish, and the packages that they need. Returns the folders of these packages. */
 async function copyProgram({ staging, folder, version, commit }: Build): Promise<string[]> {

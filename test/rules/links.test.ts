@@ -35,6 +35,11 @@ function faultOf(page: string, link: string): string | null {
   return null;
 }
 
+it('Documents of the packages link to no decision, because the decisions stay in the repository', () => {
+  const packed = pages().filter((page) => page !== 'CONTRIBUTING.md' && !page.startsWith('docs/decisions/'));
+  expect(packed.filter((page) => /\]\([^)\s]*decisions\b/.test(proseOf(page)))).toEqual([]);
+});
+
 it('Links inside the repository lead to existing files and headings', () => {
   const links = pages().flatMap((page) =>
     [...proseOf(page).matchAll(/\]\(([^)\s]+)\)/g)].map(([, link = '']) => [page, link] as const),

@@ -40,7 +40,7 @@ const outsidePages = ['README', 'CONTRIBUTING', 'CHANGELOG', 'SECURITY', 'bench/
 function documentAt(href: string, name: string): string | null {
   const base = name.startsWith(outside) ? `/${name.slice(outside.length)}.md` : `/docs/${name}.md`;
   const { pathname, hash } = new URL(href, new URL(base, location.origin));
-  const [, page] = /^\/docs\/(decisions|(?:decisions\/)?[\w-]+(?=\.md))(?:\.md|\/)?$/.exec(pathname) ?? [];
+  const [, page] = /^\/docs\/([\w-]+)\.md$/.exec(pathname) ?? [];
   if (page !== undefined) return page + hash;
   const other = outsidePages.find((one) => pathname === `/${one}.md`);
   return other === undefined ? null : outside + other + hash;

@@ -1,4 +1,4 @@
-import { readdir, readFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type RequestHandler, Router } from 'express';
 import { generateHTML, serveWithOptions } from 'swagger-ui-express';
@@ -168,20 +168,9 @@ const sendPage: RequestHandler = async (req, res, next) => {
 const projectPage = /^project\/((?:README|CONTRIBUTING|CHANGELOG|SECURITY|bench\/RESULTS)\.md)$/;
 
 async function readPage(page: string): Promise<string | null> {
-  if (page === 'decisions.md') return decisionList();
-  if (/^(?:decisions\/)?[\w-]+\.md$/.test(page)) return readFile(join(folder, page), 'utf8');
+  if (/^[\w-]+\.md$/.test(page)) return readFile(join(folder, page), 'utf8');
   const [, path] = projectPage.exec(page) ?? [];
   return path === undefined ? null : readFile(join(folder, '..', path), 'utf8');
-}
-
-/** Returns a page with a link to each decision. */
-async function decisionList(): Promise<string> {
-  const names = (await readdir(join(folder, 'decisions'))).filter((name) => name.endsWith('.md')).sort();
-  const titles = names.map(async (name) => {
-    const [title = name] = (await readFile(join(folder, 'decisions', name), 'utf8')).split('\n');
-    return `- [${title.replace(/^# /, '')}](decisions/${name})\n`;
-  });
-  return `# Decisions\n\n${(await Promise.all(titles)).join('')}`;
 }
 
 function serveFiles(): RequestHandler[] {

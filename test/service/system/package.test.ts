@@ -9,7 +9,7 @@ import { root } from '../../support/documents/sources.js';
 const run = promisify(execFile);
 
 describe('The package', () => {
-  it('contains the program and its documents, no tests and no source maps, and runs from its folder', async () => {
+  it('contains the program and its documents, no tests, decisions and source maps, and runs from its folder', async () => {
     await using folder = await temporaryFolder();
     const { filename, files } = await packProject(folder.path);
     const paths = files.map(({ path }) => path);
@@ -36,7 +36,9 @@ describe('The package', () => {
         'dist/src/console/packages/preact.LICENSE',
       ]),
     );
-    expect(paths.filter((path) => /\.map$|(?<!\.d)\.ts$|test|bench\/(?!RESULTS\.md|soak\.svg)/.test(path))).toEqual([]);
+    expect(
+      paths.filter((path) => /\.map$|(?<!\.d)\.ts$|test|decisions|bench\/(?!RESULTS\.md|soak\.svg)/.test(path)),
+    ).toEqual([]);
 
     await mkdir(join(folder.path, 'node_modules'));
     await run('tar', ['-xzf', filename, '-C', 'node_modules'], { cwd: folder.path });
