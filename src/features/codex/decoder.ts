@@ -25,7 +25,7 @@ import {
   callRequest,
   parseMessage,
 } from './lines.js';
-import { type CodexThread, requestIds } from './thread.js';
+import { type CodexThread, isAddition, requestIds } from './thread.js';
 
 const unexpectedOutput: readonly TurnEvent[] = [{ type: 'stray' }];
 const nothing = Object.freeze<DecoderEvent[]>([]);
@@ -116,7 +116,7 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
       case 'request':
         return this.#requested(message);
       case 'error':
-        return this.#thread.isAddition(message.id) ? nothing : [this.#rejected(message.id, message.error.message)];
+        return isAddition(message.id) ? this.#refused(message.id) : [this.#rejected(message.id, message.error.message)];
       case 'result':
         return this.#answered(message.id, message.result);
     }
@@ -126,6 +126,7 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
   #interrupted(message: CodexMessage): readonly DecoderEvent[] {
     const { turnId, id, interruptionId } = this.#thread;
     if (message.type === 'raw') return nothing;
+    if (message.type === 'error' && isAddition(message.id)) return nothing;
     if (message.type === 'request' || message.type === 'error') return [notInterrupted];
     if (message.type === 'result' && (turnId !== null || message.id !== interruptionId)) return nothing;
     if (message.type === 'notification') {
@@ -144,10 +145,15 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
   #answered(id: RpcId, result: unknown): readonly DecoderEvent[] {
     if (id === requestIds.initialize) this.#isGreeted = true;
     if (id === this.#thread.startId) return this.#opened(result);
-    if (this.#thread.isAddition(id)) return [{ type: 'message-added' }];
+    if (isAddition(id)) return [{ type: 'message-added', id: String(id) }];
     if (id !== this.#thread.endId) return nothing;
     const text = this.#thread.ended();
     return text === null ? unexpectedOutput : [{ type: 'reply', text }];
+  }
+
+  /** After the end of a turn, the program refuses messages for it. */
+  #refused(id: RpcId | null): readonly DecoderEvent[] {
+    return this.#thread.turnId === null ? nothing : [{ type: 'message-refused', id: String(id) }];
   }
 
   #rejected(id: RpcId | null, words: string): TurnFailed {

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { type RpcId, rpcNotification, rpcRequest } from '../../primary/cli/adapters/common/json-rpc.js';
 import type { Effort, Turn, TurnInput, TurnWriter } from '../../primary/cli/contract/adapter.js';
+import type { MessageInput } from '../../primary/cli/contract/awaited-step.js';
 import { cliError } from '../../shared/errors.js';
 import { DynamicTools, inputOf, itemsOf, resultItem } from './input.js';
 
@@ -10,6 +11,7 @@ export const requestIds = { initialize: 'initialize', thread: 'thread', history:
 const endOfThread = 'end of thread';
 const unusedThread = 'unused thread';
 const interruption = 'interruption';
+const addition = 'addition';
 
 /** Settings that a thread has from its start. */
 type StartSettings = Pick<Turn, 'model' | 'system' | 'offer'>;
@@ -48,6 +50,11 @@ const startedThread = z.object({
 /** Default effort of each model. */
 export type DefaultEfforts = ReadonlyMap<string, string>;
 
+/** Whether this is the id of a request that adds a message. */
+export function isAddition(id: RpcId | null): boolean {
+  return typeof id === 'string' && id.startsWith(`${addition} `);
+}
+
 /** Lines sent as soon as the process runs, so that it is ready for its first turn. */
 export const openingLines = [
   rpcRequest(requestIds.initialize, 'initialize', {
@@ -77,8 +84,8 @@ export class CodexThread implements TurnWriter {
   #endedCount = 0;
   /** Number of interruptions so far. */
   #interruptions = 0;
-  /** Ids of requests that have added a message. */
-  readonly #additions = new Set<RpcId | null>();
+  /** Number of messages that were added so far. */
+  #additions = 0;
 
   constructor(defaultEfforts: DefaultEfforts) {
     this.#defaultEfforts = defaultEfforts;
@@ -140,17 +147,12 @@ export class CodexThread implements TurnWriter {
    * Adds a message while the model thinks. Measured on 0.171.0: the program then asks the model again, and drops what the
    * model has said, so that a message cannot be added to an answer that has begun.
    */
-  add(text: string): string | null {
+  add(text: string): MessageInput | null {
     if (this.#state.name !== 'open' || this.turnId === null || this.hasSaid || this.tools.calls.isWaiting) return null;
-    const id = `addition ${this.#additions.size + 1}`;
-    this.#additions.add(id);
+    const id = `${addition} ${++this.#additions}`;
     const input = inputOf({ text });
-    return rpcRequest(id, 'turn/steer', { threadId: this.#state.id, expectedTurnId: this.turnId, input });
-  }
-
-  /** Whether this is the id of a request that has added a message. */
-  isAddition(id: RpcId | null): boolean {
-    return this.#additions.has(id);
+    const params = { threadId: this.#state.id, expectedTurnId: this.turnId, input };
+    return { id, input: rpcRequest(id, 'turn/steer', params) };
   }
 
   /** Returns the request that ends the thread. The next question gets another one, with instructions of its own. */

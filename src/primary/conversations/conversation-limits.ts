@@ -19,16 +19,19 @@ export function conversationLimits(config: Config): ConversationLimits {
   return { ttlMs, maxConversations, maxBytes, maxBytesEach: maxConversationBytes };
 }
 
+type SizesOfConversations = Pick<ConversationLimits, 'maxBytes' | 'maxBytesEach'>;
+
+/** Returns the limit for the bytes of one conversation. */
+export function sizeLimit({ maxBytes, maxBytesEach }: SizesOfConversations): number {
+  return Math.min(maxBytes, maxBytesEach);
+}
+
 /**
  * Throws `validation_error` if a conversation would exceed its limit. An answer may exceed it, because it is already
  * paid for; the next turn may not.
  */
-export function checkSize(
-  { maxBytes, maxBytesEach }: Pick<ConversationLimits, 'maxBytes' | 'maxBytesEach'>,
-  bytes: number,
-  field = 'message',
-): void {
-  const limit = Math.min(maxBytes, maxBytesEach);
+export function checkSize(limits: SizesOfConversations, bytes: number, field = 'message'): void {
+  const limit = sizeLimit(limits);
   if (bytes <= limit) return;
   const megabytes = Math.floor((limit / 1024 ** 2) * 10) / 10;
   throw invalid(field, `would make the conversation larger than ${megabytes} MB: start a new conversation`);

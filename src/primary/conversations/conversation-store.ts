@@ -22,6 +22,7 @@ import {
   checkSize,
   everyOneInUse,
   notFound,
+  sizeLimit,
   unusable,
 } from './conversation-limits.js';
 import { ConversationShares, type ShareLimits } from './conversation-shares.js';
@@ -223,6 +224,11 @@ export class ConversationStore {
       if (!this.#hasExpired(conversation)) return;
       this.#remove(conversation, 'expired');
     }
+  }
+
+  /** Whether a conversation may get this many bytes. */
+  fits({ bytesInView }: Conversation, bytes: number): boolean {
+    return bytesInView + bytes <= sizeLimit(this.limits);
   }
 
   /** Adds a turn to the queue of its conversation. Called only by the turn, as are `commit` and `close`. */

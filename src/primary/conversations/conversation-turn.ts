@@ -18,7 +18,7 @@ type Added = [
   figures?: StoredText | null,
 ];
 
-type TurnKeeper = Pick<ConversationStore, 'open' | 'commit' | 'close'>;
+type TurnKeeper = Pick<ConversationStore, 'open' | 'commit' | 'close' | 'fits'>;
 
 /** A turn on a conversation. The conversation changes only if `commit` is called. */
 export class ConversationTurn implements TurnInLine, Disposable {
@@ -91,6 +91,11 @@ export class ConversationTurn implements TurnInLine, Disposable {
   /** Messages of the finished turns. */
   get history(): Turn['history'] {
     return this.#conversation.history;
+  }
+
+  /** Whether the conversation may have this turn with this many more bytes of messages. */
+  fits(bytes: number): boolean {
+    return this.#keeper.fits(this.#conversation, bytes);
   }
 
   /** Queues the turn behind the earlier turns of its conversation. */

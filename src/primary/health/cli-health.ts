@@ -140,9 +140,12 @@ export class CliHealth {
     return this.checks.runCheck('forced');
   }
 
-  /** Evaluates the end of a job. Returns the end for the caller, with `Retry-After` if jobs are blocked. */
-  recordJobEnd(job: CircuitJob, end: JobEnd, hadSlot: boolean): JobEnd {
-    if (hadSlot) this.#learn(job, end);
+  /**
+   * Evaluates the end of a job. Returns the end for the caller, with `Retry-After` if jobs are blocked. `hasProof`: whether
+   * the end shows something about the model, so that the job had a slot, and was not cut before the model said anything.
+   */
+  recordJobEnd(job: CircuitJob, end: JobEnd, hasProof: boolean): JobEnd {
+    if (hasProof) this.#learn(job, end);
     this.circuits.recordEnd(job);
     return end.outcome === 'cli_error' ? this.#withRetry(job, end) : end;
   }

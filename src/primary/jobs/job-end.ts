@@ -46,8 +46,9 @@ export function failedEnd(job: Job, thrown: unknown, answer: RefusedAnswer | nul
 }
 
 /** Yields all texts that the program got, newest first. */
-function* textsOf({ request, turn }: Job): Generator<string> {
+function* textsOf({ request, turn, addedTexts }: Job): Generator<string> {
   const { text, results = [], system, history } = request;
+  yield* addedTexts.toReversed();
   yield text;
   for (const result of results) yield result.text;
   yield turn?.system ?? system ?? '';

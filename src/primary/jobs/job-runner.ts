@@ -461,7 +461,8 @@ export class JobRunner {
     job.close();
     if (job.hasStarted) this.#advice.recordDuration(job.executionMs);
     const attemptEnd = { ...endOfTurn, executionMs: job.attemptMs };
-    const judged = job.route.cli.health.recordJobEnd(job, attemptEnd, job.hasStarted);
+    const hasProof = job.hasStarted && (endOfTurn.outcome !== 'ok' || !job.isCutBeforeOutput);
+    const judged = job.route.cli.health.recordJobEnd(job, attemptEnd, hasProof);
     return this.#conclude(job, { ...judged, executionMs: endOfTurn.executionMs });
   }
 

@@ -52,6 +52,10 @@ export interface TurnControl {
   addMessage(text: string): Promise<boolean>;
 }
 
+/** Messages that a running turn takes, and their bytes together: nothing else limits the size of a running turn. */
+const maxAdded = 20;
+const maxAddedBytes = 256 * 1024;
+
 interface JobStartTime {
   readonly monotonicMs: number;
   /** Milliseconds since the epoch. */
@@ -90,6 +94,8 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
   hasOutput = false;
   /** Whether the model has received a message that is not in the request. */
   hasAdditions = false;
+  /** Messages that were sent to a running turn, whether the model has received them or not. */
+  readonly #added: string[] = [];
   #isInterrupted = false;
   /** Present turn of the model. `answered`: the model has answered. */
   #turnControl: TurnControl | 'none' | 'answered' = 'none';
@@ -373,13 +379,28 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
     if (schema !== null || offer !== undefined || search !== undefined)
       throw invalid('interrupt', 'needs an answer in plain text, without a schema, tools and web searches');
     if (this.#stage.name !== 'running' || this.#turnControl === 'answered') return false;
-    if (this.#turnControl === 'none') this.#isInterrupted = true;
-    else this.#isInterrupted = this.#turnControl.interrupt();
-    return this.#isInterrupted;
+    const isEnded = this.#turnControl === 'none' || this.#turnControl.interrupt();
+    this.#isInterrupted ||= isEnded;
+    return isEnded;
   }
 
-  addMessage(text: string): Promise<boolean> {
-    return typeof this.#turnControl === 'object' ? this.#turnControl.addMessage(text) : Promise.resolve(false);
+  /** Whether the client has ended the answer before the model had said anything. */
+  get isCutBeforeOutput(): boolean {
+    return this.#isInterrupted && !this.hasOutput;
+  }
+
+  /** Adds a message to the turn. Resolves with false if the model does not get it, or if the turn has too many. */
+  async addMessage(text: string): Promise<boolean> {
+    if (typeof this.#turnControl !== 'object') return false;
+    const bytes = [...this.#added, text].reduce((sum, each) => sum + Buffer.byteLength(each), 0);
+    const fits = this.#added.length < maxAdded && bytes <= maxAddedBytes && this.#prepared?.turn?.fits(bytes) !== false;
+    if (!fits) return false;
+    this.#added.push(text);
+    return this.#turnControl.addMessage(text);
+  }
+
+  get addedTexts(): readonly string[] {
+    return this.#added;
   }
 
   cut(reason: Error): void {

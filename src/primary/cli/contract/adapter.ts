@@ -31,7 +31,7 @@ import {
 } from '../../../shared/job.js';
 import { jsonPieces, jsonUnits } from '../../../shared/text/json-pieces.js';
 import { terminalSequences } from '../../../shared/text/terminal-sequences.js';
-import type { AwaitedStep, MessageAdded } from './awaited-step.js';
+import type { AwaitedStep, MessageAdded, MessageInput, MessageRefused } from './awaited-step.js';
 import type { Consult } from './consult.js';
 import type { AddedField, ModelRules, ModelSizes, SampledTurn } from './model-rules.js';
 
@@ -233,6 +233,7 @@ export type TurnEvent =
   | ModelNamed
   | InputTaken
   | MessageAdded
+  | MessageRefused
   | TurnEnd
   | TurnFailed
   | Waiting
@@ -307,8 +308,8 @@ export interface TurnWriter {
    * failed.
    */
   write(turn: Turn, number: number): TurnInput;
-  /** Adds a message to the turn. Returns the input, empty if it waits for a pause; null if the program refuses it. */
-  add?(text: string): string | null;
+  /** Adds a message to the turn. Returns null if the program takes none at this point. */
+  add?(text: string): MessageInput | null;
   /** Returns the input of a renewal, null if the process must end. `turn-end` is the proof that nothing is left. */
   renew?(): TurnInput | null;
   /**

@@ -13,7 +13,20 @@ export const idleLimitMs = 3000;
 /** Longest time between the last message of an answer and the end of its turn; claude takes at most 0.2 s. */
 export const resultLimitMs = 10_000;
 
-/** Event: the model gets the oldest message that was added to the turn, after the answer so far. */
+/** Message to add to a turn. `input` is empty if the message waits for a pause. The id is unique in its process. */
+export interface MessageInput {
+  readonly id: string;
+  readonly input: string;
+}
+
+/** Event: the model gets the message with this id, after the answer so far. */
 export interface MessageAdded {
   readonly type: 'message-added';
+  readonly id: string;
+}
+
+/** Event: the program refuses the message with this id. */
+export interface MessageRefused {
+  readonly type: 'message-refused';
+  readonly id: string;
 }

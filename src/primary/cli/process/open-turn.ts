@@ -97,8 +97,8 @@ export class OpenTurn implements Disposable {
   #bytes = 0;
   /** Bytes of the thoughts that the client does not get. */
   #hiddenBytes = 0;
-  /** Messages that the model does not have yet, oldest first. */
-  readonly #additions: Addition[] = [];
+  /** Messages without an answer of the program, by their ids. */
+  readonly #additions = new Map<string, Addition>();
   #end: TurnEnd | null = null;
   #isOpen = true;
   /** Error to report if time runs out while the program waits to retry; null once the model writes. */
@@ -194,7 +194,8 @@ export class OpenTurn implements Disposable {
     else if (event.type === 'turn-end') this.#finish(event);
     else if (event.type === 'turn-failed') this.fail(cliError(event.reason, event.message, event));
     else if (event.type === 'input-taken') this.#writeNext();
-    else if (event.type === 'message-added') this.#added();
+    else if (event.type === 'message-added') this.#added(event.id);
+    else if (event.type === 'message-refused') this.#take(event.id)?.resolve(false);
     else this.#write(event);
   }
 
@@ -221,19 +222,26 @@ export class OpenTurn implements Disposable {
 
   /** Adds a message of the user. Resolves with whether the model gets it in this turn. */
   async addMessage(text: string): Promise<boolean> {
-    const input = this.#isOpen ? (this.#program.writer?.add?.(text) ?? null) : null;
-    if (input === null) return false;
+    const message = this.#isOpen ? (this.#program.writer?.add?.(text) ?? null) : null;
+    if (message === null) return false;
     const { promise, resolve } = withResolvers<boolean>();
-    this.#additions.push({ text, resolve });
-    if (input !== '') this.#program.stdin.write(input);
+    this.#additions.set(message.id, { text, resolve });
+    if (message.input !== '') this.#program.stdin.write(message.input);
     return promise;
   }
 
-  #added(): void {
-    const addition = this.#additions.shift();
-    if (addition === undefined) return;
+  /** A message of an earlier turn would be in this turn without its client's knowledge. */
+  #added(id: string): void {
+    const addition = this.#take(id);
+    if (addition === undefined) return this.#program.onUnexpectedOutput?.();
     this.#sink.added?.(addition.text);
     addition.resolve(true);
+  }
+
+  #take(id: string): Addition | undefined {
+    const addition = this.#additions.get(id);
+    this.#additions.delete(id);
+    return addition;
   }
 
   /** Ends the turn with the text so far. Returns false if the turn has already ended. */
@@ -278,7 +286,8 @@ export class OpenTurn implements Disposable {
   #close(): void {
     if (!this.#isOpen) return;
     this.#isOpen = false;
-    for (const { resolve } of this.#additions.splice(0)) resolve(false);
+    for (const { resolve } of this.#additions.values()) resolve(false);
+    this.#additions.clear();
     this.#guarded(() => this.#reportUse());
     this.#silence[Symbol.dispose]();
     this.#step[Symbol.dispose]();

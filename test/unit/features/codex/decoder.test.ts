@@ -200,6 +200,31 @@ describe('An interrupted codex', () => {
   });
 });
 
+describe('A message for a running codex', () => {
+  const refused = (id: string) => answers(id, { error: { code: 1, message: 'no' } });
+
+  it('is taken or refused by its id, in any order', () => {
+    const { thread, decoder } = midTurn();
+    const [one, two] = [thread.add('ONE'), thread.add('TWO')];
+    expect([one?.id, two?.id]).toEqual(['addition 1', 'addition 2']);
+    expect(decoder.read(refused('addition 1') + answers('addition 2', { result: {} }))).toEqual([
+      { type: 'message-refused', id: 'addition 1' },
+      { type: 'message-added', id: 'addition 2' },
+    ]);
+  });
+
+  it('may be refused after the end or an interruption, which proves nothing about the process', () => {
+    const ended = midTurn();
+    ended.thread.add('late');
+    ended.decoder.read(delta('Hi') + completed);
+    expect(ended.decoder.read(refused('addition 1'))).toEqual([]);
+    const cut = midTurn();
+    cut.thread.add('late');
+    cut.thread.interrupt();
+    expect(cut.decoder.read(refused('addition 1'))).toEqual([]);
+  });
+});
+
 describe('The answer of codex', () => {
   it('is the streamed text, with its model and its tokens', () => {
     expect(eventsOf(delta('Good '), delta('day'), message('Good day'), tokens(20, 7), completed)).toEqual([

@@ -6,6 +6,14 @@ const everyOneInUse = {
   retryAfterSeconds: 1,
 };
 
+describe('A running turn', () => {
+  it('may get more messages while its conversation is within its limit', () => {
+    const harness = new StoreHarness({ maxBytesEach: 100 });
+    using turn = harness.open(harness.chat(null, 'alice', 'x'.repeat(50)), 'alice', 20);
+    expect([turn.fits(25), turn.fits(26)]).toEqual([true, false]);
+  });
+});
+
 describe('The limit on the number of conversations', () => {
   it('is enforced by evicting exactly the least recently active', () => {
     const harness = new StoreHarness({ maxConversations: 1000 });

@@ -1,6 +1,7 @@
-import { plainLaunch } from '../../../../src/primary/cli/contract/adapter.js';
+import { plainLaunch, type TurnEnd } from '../../../../src/primary/cli/contract/adapter.js';
 import type { ModelChoice } from '../../../../src/primary/cli/models.js';
-import { orAborted } from '../../../../src/shared/async.js';
+import type { Job } from '../../../../src/primary/jobs/job.js';
+import { orAborted, withResolvers } from '../../../../src/shared/async.js';
 import { cliError, RelayError } from '../../../../src/shared/errors.js';
 import type { JobEvent } from '../../../../src/shared/job.js';
 import { settled } from '../../../support/basics/settled.js';
@@ -425,6 +426,41 @@ describe('A job', () => {
     caller.abort(clientGone);
     await harness.room.idle();
     await harness.expectTidy();
+  });
+});
+
+describe('A job that its client ends early', () => {
+  /** Starts a job that its client can end, after this piece of its answer. */
+  async function interruptible(harness: ReturnType<typeof jobHarness>, ended: { resolve(end: TurnEnd): void }) {
+    const job = harness.start({ isStreamed: true });
+    await settled();
+    const [running] = harness.runner.running as [Job];
+    const interrupt = () => {
+      ended.resolve({ ...turnEnd, isCutShort: true });
+      return true;
+    };
+    running.turnControl = { interrupt, addMessage: async () => true };
+    return { job, running };
+  }
+
+  it.each([
+    ['nothing if the model had said nothing', '', 'half_open'],
+    ['that the model answers if it had said something', 'Well', 'closed'],
+  ])('proves %s', async (_, said, state) => {
+    const ended = withResolvers<TurnEnd>();
+    const refuses = throws(cliError('quota', 'no', { quota: { scope: 'account', resetsAt: null } }));
+    const script: Script = (sink) => {
+      if (said !== '') sink.write(textDelta(said));
+      return ended.promise;
+    };
+    const harness = jobHarness({ script: [refuses, script] });
+    await harness.finish();
+    harness.health.circuits.tryAgain();
+    const { job, running } = await interruptible(harness, ended);
+    expect(running.interrupt()).toBe(true);
+    expect(await job.end()).toMatchObject({ outcome: 'ok', isCutShort: true });
+    expect(harness.health.circuits.account.state.name).toBe(state);
+    harness.health.circuits.stop();
   });
 });
 

@@ -147,3 +147,49 @@ describe('The end of a job', () => {
     });
   });
 });
+
+describe('A running job', () => {
+  /** Starts a job whose turn takes messages, and can be ended once. */
+  function running() {
+    const { job } = open();
+    const taken: string[] = [];
+    let isOpen = true;
+    const interrupt = () => {
+      const wasOpen = isOpen;
+      isOpen = false;
+      return wasOpen;
+    };
+    job.start(1000);
+    job.turnControl = { interrupt, addMessage: async (text) => taken.push(text) > 0 };
+    return { job, taken };
+  }
+
+  it('stays interrupted if a second request comes too late', () => {
+    const { job } = running();
+    expect([job.interrupt(), job.interrupt(), job.isInterrupted]).toEqual([true, false, true]);
+    job.close();
+  });
+
+  it('takes a limited number of messages, and of bytes', async () => {
+    const { job, taken } = running();
+    const fates = [];
+    for (let at = 0; at < 22; at++) fates.push(await job.addMessage(`${at}`));
+    expect(fates.map(Number).join('')).toBe(`${'1'.repeat(20)}00`);
+    expect(taken).toHaveLength(20);
+    const other = running();
+    expect(await other.job.addMessage('é'.repeat(100_000))).toBe(true);
+    expect(await other.job.addMessage('é'.repeat(100_000))).toBe(false);
+    expect(await other.job.addMessage('short')).toBe(true);
+    job.close();
+    other.job.close();
+  });
+
+  it('hides the messages that it got in the stderr of its failure', async () => {
+    const { job } = running();
+    await job.addMessage('The password is swordfish, by the way.');
+    const stderr = 'panic at: The password is swordfish, by the way.';
+    const { failure } = failedEnd(job, cliError('crashed', 'it crashed', { stderr }));
+    expect(failure.stderr).not.toContain('swordfish');
+    job.close();
+  });
+});

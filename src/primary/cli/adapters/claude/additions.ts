@@ -19,13 +19,13 @@ export class ClaudeAdditions {
   /** Whether this version reports when it gives a line to the model. */
   #isReported = false;
 
-  /** Adds a message, whose line `lineOf` makes. Returns false if the version could not report when the model gets it. */
-  add(lineOf: (uuid: string) => string): boolean {
-    if (!this.#isReported) return false;
+  /** Adds a message, whose line `lineOf` makes. Returns its id; null if the version could not report that the model gets it. */
+  add(lineOf: (uuid: string) => string): string | null {
+    if (!this.#isReported) return null;
     const uuid = additionIdOf(++this.#count);
     this.#queued.add(uuid);
     this.#waiting.push(lineOf(uuid));
-    return true;
+    return uuid;
   }
 
   /** Returns the lines to write before the permission for a call. */
@@ -49,6 +49,6 @@ export class ClaudeAdditions {
     if (!text.startsWith('{"type":"command_lifecycle"')) return null;
     this.#isReported = true;
     const { command_uuid: uuid = '', state } = lifecycle.safeParse(jsonOf(text)).data ?? {};
-    return state === 'started' && this.#queued.delete(uuid) ? { type: 'message-added' } : null;
+    return state === 'started' && this.#queued.delete(uuid) ? { type: 'message-added', id: uuid } : null;
   }
 }

@@ -168,10 +168,11 @@ export class ClaudeWriter implements TurnWriter {
   }
 
   /** Adds a message for the next web search of the turn, which is its only pause. */
-  add(text: string): string | null {
+  add(text: string) {
     if (this.#currentTurn?.search === undefined) return null;
-    if (!this.searches.additions.add((uuid) => userLine({ text }, { uuid }))) return null;
-    return this.searches.isSearching ? this.searches.additions.takeLines() : '';
+    const { additions, isSearching } = this.searches;
+    const id = additions.add((uuid) => userLine({ text }, { uuid }));
+    return id === null ? null : { id, input: isSearching ? additions.takeLines() : '' };
   }
 
   /** Returns the requests that leave only these first messages. A search may have left its results. */

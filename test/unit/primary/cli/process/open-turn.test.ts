@@ -421,3 +421,46 @@ describe('The usage of a turn', () => {
     expect(open.sink.uses).toEqual([]);
   });
 });
+
+describe('Messages that are added to a turn', () => {
+  /** Starts a turn of a program that says `added ID` or `refused ID`. */
+  function beginTaking() {
+    let count = 0;
+    let unexpected = 0;
+    const events = (line: string) => {
+      const [word, id = ''] = line.split(' ');
+      if (word === 'added') return { type: 'message-added', id } as const;
+      return word === 'refused' ? ({ type: 'message-refused', id } as const) : null;
+    };
+    const decoder: Decoder = {
+      ...{ hasBegun: true, isMidAnswer: false, usedSoFar: unknownUsage, begin: () => {}, exit: () => [] },
+      read: (chunk) => chunk.split('\n').flatMap((line) => events(line) ?? []),
+    };
+    const writer = { add: (text: string) => ({ id: `m${++count}`, input: `${text}\n` }) };
+    const sink = Object.assign(new TextBook(), { added: (text: string) => void sink.texts.push(text) });
+    const stdin = new PassThrough();
+    const output = { read: () => {}, pause: () => {} };
+    const program = { stdin, output, decoder, writer, onUnexpectedOutput: () => void unexpected++ };
+    const turn = new OpenTurn(program, sink, noLimits, new FakeClock());
+    turn.begin(oneLine);
+    return { sink, turn, unexpected: () => unexpected };
+  }
+
+  it('are taken by their ids: a refused one is not mistaken for the next', async () => {
+    const { sink, turn, unexpected } = beginTaking();
+    const fates = [turn.addMessage('ONE'), turn.addMessage('TWO')];
+    turn.read(says('refused m1\nadded m2'));
+    expect([await Promise.all(fates), sink.texts]).toEqual([[false, true], ['TWO']]);
+    expect(unexpected()).toBe(0);
+    turn.interrupt();
+    await turn.ended;
+  });
+
+  it('spoil the process if they are of an earlier turn', async () => {
+    const { sink, turn, unexpected } = beginTaking();
+    turn.read(says('added m9'));
+    expect([sink.texts, unexpected()]).toEqual([[], 1]);
+    turn.interrupt();
+    await turn.ended;
+  });
+});
