@@ -60,6 +60,8 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
   #used: Usage | null = null;
   /** Whether the program's turn is open and waits for the results of calls. */
   #isHeld = false;
+  /** Text that arrived while a message had no answer: the program drops it if it takes the message. */
+  readonly #held: Notified<'item/agentMessage/delta'>[] = [];
   /** Whether this version shows the API responses, which contain all calls of a message and its end. */
   #isRaw = false;
 
@@ -99,6 +101,8 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
     this.#hasBegun = false;
     this.#thread.hasSaid = false;
     this.#isIdle = false;
+    this.#held.splice(0);
+    this.#thread.openAdditions.clear();
     this.#thread.turnId = null;
     this.#spent = this.#tokens;
     this.#calls = [];
@@ -116,7 +120,9 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
       case 'request':
         return this.#requested(message);
       case 'error':
-        return isAddition(message.id) ? this.#refused(message.id) : [this.#rejected(message.id, message.error.message)];
+        return message.id !== null && isAddition(message.id)
+          ? this.#refused(message.id)
+          : [this.#rejected(message.id, message.error.message)];
       case 'result':
         return this.#answered(message.id, message.result);
     }
@@ -145,15 +151,25 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
   #answered(id: RpcId, result: unknown): readonly DecoderEvent[] {
     if (id === requestIds.initialize) this.#isGreeted = true;
     if (id === this.#thread.startId) return this.#opened(result);
-    if (isAddition(id)) return [{ type: 'message-added', id: String(id) }];
+    if (isAddition(id)) return this.#taken(id);
     if (id !== this.#thread.endId) return nothing;
     const text = this.#thread.ended();
     return text === null ? unexpectedOutput : [{ type: 'reply', text }];
   }
 
+  /** The program asks the model again, without what the model has said meanwhile. */
+  #taken(id: RpcId): readonly DecoderEvent[] {
+    this.#thread.openAdditions.delete(id);
+    this.#held.splice(0);
+    return [{ type: 'message-added', id: String(id) }];
+  }
+
   /** After the end of a turn, the program refuses messages for it. */
-  #refused(id: RpcId | null): readonly DecoderEvent[] {
-    return this.#thread.turnId === null ? nothing : [{ type: 'message-refused', id: String(id) }];
+  #refused(id: RpcId): readonly DecoderEvent[] {
+    if (this.#thread.turnId === null) return nothing;
+    this.#thread.openAdditions.delete(id);
+    const released = this.#thread.openAdditions.size === 0 ? this.#release() : nothing;
+    return [{ type: 'message-refused', id: String(id) }, ...released];
   }
 
   #rejected(id: RpcId | null, words: string): TurnFailed {
@@ -240,14 +256,12 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
   }
 
   #called(id: string, nameForCodex: string, input: string): readonly DecoderEvent[] {
+    const released = this.#release();
     const name = this.#thread.tools.nameOf(nameForCodex);
     this.#hasBegun = true;
     this.#thread.hasSaid = true;
     this.#calls.push({ id, name, input });
-    return [
-      { type: 'call-start', id, name },
-      { type: 'call-delta', text: input },
-    ];
+    return [...released, { type: 'call-start', id, name }, { type: 'call-delta', text: input }];
   }
 
   /**
@@ -294,21 +308,26 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
     return [...this.#called(callId, tool, JSON.stringify(input)), ...this.#messageEnded(null)];
   }
 
-  #grown({ itemId, delta }: Notified<'item/agentMessage/delta'>): readonly DecoderEvent[] {
+  #grown(piece: Notified<'item/agentMessage/delta'>): readonly DecoderEvent[] {
     this.#hasBegun = true;
     this.#thread.hasSaid = true;
-    const text = this.#answer.add(itemId, delta);
-    return text === '' ? nothing : [{ type: 'text-delta', text }];
+    this.#held.push(piece);
+    return this.#thread.openAdditions.size > 0 ? nothing : this.#release();
+  }
+
+  /** Returns the events of the text that was held back. */
+  #release(): readonly DecoderEvent[] {
+    const texts = this.#held.splice(0).map(({ itemId, delta }) => this.#answer.add(itemId, delta));
+    return texts.flatMap((text) => (text === '' ? [] : [{ type: 'text-delta', text } as const]));
   }
 
   #whole({ item }: Notified<'item/completed'>): readonly DecoderEvent[] {
     if (item.type === 'reasoning') return this.#thought.complete(item.summary ?? [], item.content ?? []);
-    if (item.type === 'agentMessage') {
-      this.#hasBegun = true;
-      this.#thread.hasSaid = true;
-      this.#answer.complete(item.text ?? '');
-    }
-    return forbiddenItem(item.type);
+    if (item.type !== 'agentMessage') return forbiddenItem(item.type);
+    this.#hasBegun = true;
+    this.#thread.hasSaid = true;
+    this.#answer.complete(item.text ?? '');
+    return this.#release();
   }
 
   #troubled({ error, willRetry }: Notified<'error'>): readonly DecoderEvent[] {
@@ -321,10 +340,11 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
   /** With what has streamed. The process ends, because the program asks the API again. */
   #endedEarly(early: NonNullable<ReturnType<typeof earlyEnd>>): readonly DecoderEvent[] {
     const [model, usage, calls] = [this.#model, this.usedSoFar, this.#calls];
+    const released = this.#release();
     this.#reset();
     this.#thread.answered();
     const made = calls.length > 0 && { calls };
-    return [...unexpectedOutput, { type: 'turn-end', text: null, model, usage, ...made, ...early }];
+    return [...released, ...unexpectedOutput, { type: 'turn-end', text: null, model, usage, ...made, ...early }];
   }
 
   #ended({ turn }: Notified<'turn/completed'>): readonly DecoderEvent[] {

@@ -86,6 +86,8 @@ export class CodexThread implements TurnWriter {
   #interruptions = 0;
   /** Number of messages that were added so far. */
   #additions = 0;
+  /** Ids of messages that the program has neither taken nor refused in this turn. */
+  readonly openAdditions = new Set<RpcId>();
 
   constructor(defaultEfforts: DefaultEfforts) {
     this.#defaultEfforts = defaultEfforts;
@@ -151,6 +153,7 @@ export class CodexThread implements TurnWriter {
     if (this.#state.name !== 'open' || this.turnId === null || this.hasSaid || this.tools.calls.isWaiting) return null;
     const id = `${addition} ${++this.#additions}`;
     const input = inputOf({ text });
+    this.openAdditions.add(id);
     const params = { threadId: this.#state.id, expectedTurnId: this.turnId, input };
     return { id, input: rpcRequest(id, 'turn/steer', params) };
   }

@@ -213,6 +213,34 @@ describe('A message for a running codex', () => {
     ]);
   });
 
+  it('has the text before it dropped if codex takes it, because codex drops that text, too', () => {
+    const { thread, decoder } = midTurn();
+    thread.add('In German.');
+    expect(decoder.read(delta('Good', 'm1'))).toEqual([]);
+    const end = delta('Guten Tag', 'm2') + message('Guten Tag') + completed;
+    expect(decoder.read(answers('addition 1', { result: {} }) + end)).toMatchObject([
+      { type: 'message-added' },
+      { type: 'text-delta', text: 'Guten Tag' },
+      { type: 'turn-end', text: null },
+    ]);
+  });
+
+  it('holds the text back only until codex refuses it, or the text is whole', () => {
+    const one = midTurn();
+    one.thread.add('late');
+    expect(one.decoder.read(delta('Good ') + refused('addition 1') + delta('day'))).toEqual([
+      { type: 'message-refused', id: 'addition 1' },
+      { type: 'text-delta', text: 'Good ' },
+      { type: 'text-delta', text: 'day' },
+    ]);
+    const two = midTurn();
+    two.thread.add('late');
+    expect(two.decoder.read(delta('Hi') + message('Hi') + completed)).toMatchObject([
+      { type: 'text-delta', text: 'Hi' },
+      { type: 'turn-end', text: null },
+    ]);
+  });
+
   it('may be refused after the end or an interruption, which proves nothing about the process', () => {
     const ended = midTurn();
     ended.thread.add('late');
