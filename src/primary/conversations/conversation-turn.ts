@@ -194,9 +194,13 @@ export class TurnRecord {
     this.#additions.push({ at: this.#answerLength, text });
   }
 
-  /** Marks to store with the answer. */
-  get marks(): Pick<TurnFigures, 'additions'> {
-    return this.#additions.length === 0 ? {} : { additions: this.#additions };
+  /**
+   * Returns the marks to store with the answer. `answer`: as for `commit`. The places in a text that was corrected are
+   * unknown.
+   */
+  marksFor(answer: string | null): Pick<TurnFigures, 'additions'> {
+    if (this.#additions.length === 0) return {};
+    return { additions: answer === null ? this.#additions : this.#additions.map((each) => ({ ...each, at: 0 })) };
   }
 
   /**

@@ -32,15 +32,17 @@ export class ImportedTurns {
 
   async #add({ id, client, system, text, images, answer, figures }: TurnToImport) {
     const { conversations, turnGate } = this.#parts;
-    const bytes = Buffer.byteLength(text) + Buffer.byteLength(answer) + bytesOfImages(images);
+    const added = (figures?.additions ?? []).map((each) => each.text);
+    const bytes = Buffer.byteLength([text, answer, ...added].join('')) + bytesOfImages(images);
     using turn = await turnGate.admitting({ operation: 'chat', conversationId: id, client }, () => {
-      const added = conversations.turn(id, client, system, bytes);
-      added.open();
-      return added;
+      const opened = conversations.turn(id, client, system, bytes);
+      opened.open();
+      return opened;
     });
     const { signal } = new AbortController(); // a turn that is being stored is not undone
     await turn.ready(signal, () => {});
     const record = new TurnRecord(turn, { system, text, images, client }, this.#parts);
+    for (const message of added) record.addMessage(message);
     await record.commit(answer, signal, figures === null ? null : stored(JSON.stringify(figures)));
     return conversations.snapshot(turn.id, client);
   }

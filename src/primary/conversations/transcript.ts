@@ -144,6 +144,6 @@ function roleOf(message: number): 'system' | 'user' | 'assistant' {
 
 function lengthOf(part: TranscriptPart): number {
   if (part.type === 'text') return part.text.length;
-  if (part.type === 'message') return part.figures?.model?.length ?? 0;
+  if (part.type === 'message') return JSON.stringify(part.figures ?? '').length;
   return part.type === 'image-data' ? part.data.length : 0;
 }

@@ -144,7 +144,8 @@ export class ClientJobs {
     for (const job of jobs) {
       const { conversationId } = job;
       if (job.request.client !== client || conversationId === null) continue;
-      if (!open.has(conversationId) || !job.isWaiting) open.set(conversationId, job);
+      const other = open.get(conversationId);
+      if (other === undefined || progressOf(job) > progressOf(other)) open.set(conversationId, job);
     }
     return open;
   }
@@ -245,6 +246,12 @@ export class ClientJobs {
     const known = { id: this.idOf(job), client, title, operation, requestId, form, ...place, ...times };
     return { ...known, status: statusOf(job), failure: null, isEndedByAdmin: false };
   }
+}
+
+/** Orders the open jobs of a conversation: an answered job, which is only being stored, comes last. */
+function progressOf({ isClosed, isWaiting }: Job): number {
+  if (isClosed) return 0;
+  return isWaiting ? 1 : 2;
 }
 
 /** Returns the status of an open job on this host. A background job is running until its end is stored. */

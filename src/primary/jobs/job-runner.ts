@@ -368,7 +368,7 @@ export class JobRunner {
       }
       if (answered.sizes !== undefined) this.#observer.sizesReported(job.route, answered.sizes);
       if (!answered.isCut) this.#observer.inputCounted(job.route, job.request, answered.usage.inputTokens);
-      const marks = { ...(job.isInterrupted && { isInterrupted: true as const }), ...record?.marks };
+      const marks = { ...(job.isInterrupted && { isInterrupted: true as const }), ...record?.marksFor(answered.text) };
       const figures = record && storedFigures(answered.model ?? job.route.label, answered.usage, marks);
       const conversation = record && (await record.commit(answered.text, job.signal, figures));
       const whole = { ...answered, text: answered.text ?? answering?.sentText ?? '' };

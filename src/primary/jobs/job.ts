@@ -4,6 +4,7 @@ import { invalid, RelayError } from '../../shared/errors.js';
 import { type JobEnd, type JobRequest, type Message, unknownJobUsage, type WaitReason } from '../../shared/job.js';
 import type { CgroupUsage } from '../../shared/process/cgroup.js';
 import { inTurns } from '../../shared/text/turns.js';
+import { maxAddedBytes } from '../../shared/turn-figures.js';
 import type { LaunchOptions } from '../cli/contract/adapter.js';
 import type { ConversationState } from '../cli/process/cli-process.js';
 import type { Route } from '../cli/route.js';
@@ -52,9 +53,8 @@ export interface TurnControl {
   addMessage(text: string): Promise<boolean>;
 }
 
-/** Messages that a running turn takes, and their bytes together: nothing else limits the size of a running turn. */
+/** Messages that a running turn takes. */
 const maxAdded = 20;
-const maxAddedBytes = 256 * 1024;
 
 interface JobStartTime {
   readonly monotonicMs: number;
@@ -97,6 +97,7 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
   /** Messages that were sent to a running turn, whether the model has received them or not. */
   readonly #added: string[] = [];
   #isInterrupted = false;
+  #isClosed = false;
   /** Present turn of the model. `answered`: the model has answered. */
   #turnControl: TurnControl | 'none' | 'answered' = 'none';
   /** Start of the attempt with the present route, monotonic. */
@@ -126,6 +127,7 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
   /** Admits the job. `enter` reserves its place in the waiting room, or its slot. */
   admit(number: number, prepared: Prepared, enter: () => Ticket): void {
     this.#number = number;
+    this.#isClosed = false;
     this.#controller = new AbortController();
     this.#arrivedMs = this.#clock.monotonicMs();
     this.#arrivedAt = this.#clock.now();
@@ -407,8 +409,14 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
     this.#controller.abort(reason);
   }
 
+  /** Whether the program has answered or failed, even if the end is not stored yet. */
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
   /** Gives back the turn, and removes limits and listeners, after the program has answered or failed. */
   close(): void {
+    this.#isClosed = true;
     this.#stopTimer();
     this.#caller.removeEventListener('abort', this.#onCallerAbort);
     this.chain?.close();

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { imageTypes } from '../job.js';
 import { documentTypes } from '../tables/document-types.js';
-import { usageBody } from './ask.js';
+import { modelText, usageBody } from './ask.js';
 import { conversationBody } from './chat.js';
 
 /** Conversation in a list: without text except its title. */
@@ -38,7 +38,7 @@ export type ConversationList = z.infer<typeof conversationList>;
 
 /** Messages that the user has added while the model wrote an answer. */
 export const addedMessages = z
-  .array(z.strictObject({ at: z.int().nonnegative(), content: z.string() }))
+  .array(z.strictObject({ at: z.int().nonnegative(), content: modelText }))
   .max(100, 'must be at most 100 messages')
   .meta({
     description:

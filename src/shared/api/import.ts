@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { documentTypes } from '../tables/document-types.js';
 import { wellFormed } from '../text/well-formed.js';
+import { maxAddedBytes } from '../turn-figures.js';
 import { imageFault, imageType, maxDocuments, maxImages, modelText, usageBody } from './ask.js';
 import { addedMessages, controlCharacter, maxTitleLength } from './conversations.js';
 
@@ -13,6 +14,17 @@ const importedImage = z
     const message = imageFault(media_type, data);
     if (message !== null) context.addIssue({ code: 'custom', path: ['data'], message });
   });
+
+/** Returns why no service has exported an answer with these added messages, and the path of the fault; null if it may. */
+function faultOfAdded(content: string, added: z.infer<typeof addedMessages>) {
+  const isInPlace = ({ at }: { readonly at: number }, index: number) =>
+    at >= (added[index - 1]?.at ?? 0) && at <= content.length;
+  const misplaced = added.findIndex((each, index) => !isInPlace(each, index));
+  if (misplaced >= 0)
+    return { path: [misplaced, 'at'], message: 'must be a place in content, and not before the last' };
+  const bytes = added.reduce((sum, { content: text }) => sum + Buffer.byteLength(text), 0);
+  return bytes <= maxAddedBytes ? null : { path: [], message: `must have at most ${maxAddedBytes} bytes together` };
+}
 
 const importedMessage = z.discriminatedUnion('role', [
   z.strictObject({
@@ -27,18 +39,23 @@ const importedMessage = z.discriminatedUnion('role', [
       .max(maxDocuments, `must be at most ${maxDocuments} files`)
       .optional(),
   }),
-  z.strictObject({
-    role: z.literal('assistant'),
-    content: z.string('must be a string').overwrite(wellFormed),
-    model: z
-      .string('must be a string')
-      .max(maxTitleLength, `must have at most ${maxTitleLength} characters`)
-      .refine((model) => !controlCharacter.test(model), 'must be one line, without control characters')
-      .optional(),
-    usage: usageBody.optional(),
-    interrupted: z.literal(true, 'must be true').optional(),
-    added_messages: addedMessages.optional(),
-  }),
+  z
+    .strictObject({
+      role: z.literal('assistant'),
+      content: z.string('must be a string').overwrite(wellFormed),
+      model: z
+        .string('must be a string')
+        .max(maxTitleLength, `must have at most ${maxTitleLength} characters`)
+        .refine((model) => !controlCharacter.test(model), 'must be one line, without control characters')
+        .optional(),
+      usage: usageBody.optional(),
+      interrupted: z.literal(true, 'must be true').optional(),
+      added_messages: addedMessages.optional(),
+    })
+    .superRefine(({ content, added_messages = [] }, context) => {
+      const fault = faultOfAdded(content, added_messages);
+      if (fault !== null) context.addIssue({ ...fault, code: 'custom', path: ['added_messages', ...fault.path] });
+    }),
 ]);
 
 export const importRequest = z

@@ -1,5 +1,6 @@
 import { usageOf } from '../../shared/api/ask.js';
 import type { TranscriptItem, TranscriptOrder, TranscriptPart } from '../../shared/ipc/protocol.js';
+import type { AddedMessage } from '../../shared/turn-figures.js';
 import type { Reply } from '../http/exchange.js';
 import { write } from '../http/responses.js';
 
@@ -125,6 +126,13 @@ export class MarkdownTranscript implements TranscriptWriter {
   readonly #id: string;
   /** Whether the last text ended with a carriage return: a line break may be split. */
   #endsWithReturn = false;
+  /** Message that is being written, and the length of its text so far. */
+  #message: TranscriptPart & { type: 'message' } = { type: 'message', role: 'user' };
+  #length = 0;
+  /** Messages that were added to the answer after the text so far. */
+  #additions: readonly AddedMessage[] = [];
+  /** Whether the text goes on after an added message, so that it needs a heading. */
+  #goesOn = false;
 
   constructor(id: string) {
     this.#id = id;
@@ -135,17 +143,57 @@ export class MarkdownTranscript implements TranscriptWriter {
   }
 
   write(part: TranscriptPart): string {
-    if (part.type === 'text') return this.#quoted(part.text);
+    if (part.type === 'text') return this.#textOf(part.text);
     if (part.type === 'image') return `\n\n*Image: ${part.mediaType}, ${part.bytes} bytes, left out here.*`;
     if (part.type === 'document')
       return `\n\n*File: ${part.name.replace(/[`*_[\]<>\\]/g, '\\$&')}, ${part.mediaType}, ${part.bytes} bytes, left out here.*`;
     if (part.type === 'image-data') return '';
-    this.#endsWithReturn = false;
-    return `\n\n## ${headings[part.role]}\n\n> `;
+    const before = this.#end();
+    this.#message = part;
+    this.#length = 0;
+    this.#additions = part.figures?.additions ?? [];
+    return before + this.#headingOf(part.role);
   }
 
   tail(): string {
-    return '\n';
+    return `${this.#end()}\n`;
+  }
+
+  #headingOf(role: keyof typeof headings): string {
+    this.#endsWithReturn = false;
+    return `\n\n## ${headings[role]}\n\n> `;
+  }
+
+  /** Writes a piece of a text, with the messages that were added to it at their places. */
+  #textOf(text: string): string {
+    const [next, ...later] = this.#additions;
+    if (text === '') return '';
+    if (next === undefined || next.at >= this.#length + text.length) return this.#pieceOf(text);
+    const before = text.slice(0, Math.max(0, next.at - this.#length));
+    this.#additions = later;
+    return this.#pieceOf(before) + this.#added(next) + this.#textOf(text.slice(before.length));
+  }
+
+  #pieceOf(text: string): string {
+    if (text === '') return '';
+    const heading = this.#goesOn ? this.#headingOf(this.#message.role) : '';
+    this.#goesOn = false;
+    this.#length += text.length;
+    return heading + this.#quoted(text);
+  }
+
+  #added({ text }: AddedMessage): string {
+    this.#goesOn = true;
+    return this.#headingOf('user') + this.#quoted(text);
+  }
+
+  /** Writes what follows the text of a message. */
+  #end(): string {
+    const added = this.#additions.map((each) => this.#added(each)).join('');
+    this.#additions = [];
+    this.#goesOn = false;
+    const isInterrupted = this.#message.figures?.isInterrupted === true;
+    return isInterrupted ? `${added}\n\n*The user has ended this answer early.*` : added;
   }
 
   /** Quotes a text. In Markdown, a single carriage return is a line break too. */

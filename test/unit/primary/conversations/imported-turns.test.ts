@@ -48,6 +48,19 @@ describe('Imported turns', () => {
     expect(harness.store.isInUse(id)).toBe(false);
   });
 
+  it('count the messages that were added to their answers, by bytes and by tokens', async () => {
+    const additions = [{ at: 1, text: 'a'.repeat(60) }];
+    const figures = { model: null, usage: { inputTokens: null, outputTokens: null, costUsd: null }, additions };
+    const small = importHarness({ maxBytesEach: 50 });
+    await expect(small.turns.add({ ...turn, figures })).rejects.toMatchObject({ code: 'validation_error' });
+    const { harness, turns } = importHarness();
+    const { id, tokensUsed } = await turns.add({ ...turn, figures });
+    expect(tokensUsed).toBe('Be shortHelloHi'.length + 60);
+    expect(harness.store.turn(id, 'alice', null, 0).history.map(({ text }) => text)).toEqual([
+      ...['Hello', 'H', 'a'.repeat(60), 'i'],
+    ]);
+  });
+
   it('are stored one after the other for a client with its sub-clients, but not for all clients together', async () => {
     const releases: (() => void)[] = [];
     const { changes, turns } = importHarness({}, () => new Promise((resolve) => releases.push(resolve)));

@@ -1,3 +1,4 @@
+import { stored } from '../../../../src/primary/store/contract/stored-text.js';
 import type { TranscriptItem, TranscriptPart, TranscriptPlace } from '../../../../src/shared/ipc/protocol.js';
 import type { Image } from '../../../../src/shared/job.js';
 import { failureOf, StoreHarness } from '../../../support/stores/conversations.js';
@@ -54,6 +55,19 @@ describe('The transcript of a conversation', () => {
     const lengths = items.map((parts) => JSON.stringify(parts).length);
     expect(Math.max(...lengths)).toBeLessThan(2 * pieceBytes + 1000);
     for (const part of items.flat()) if (part.type === 'text') expect(part.text).not.toContain('\ufffd');
+  });
+
+  it('is sent in pieces also if its answers have long messages that were added to them', () => {
+    const harness = new StoreHarness(large);
+    const usage = { inputTokens: null, outputTokens: null, costUsd: null };
+    const figures = stored(JSON.stringify({ model: null, usage, additions: [{ at: 0, text: mixed(20_000) }] }));
+    const id = begun(harness, 'one');
+    for (let turn = 0; turn < 20; turn++) {
+      using later = harness.open(id);
+      later.commit('two', 'zwei', 1, [], figures);
+    }
+    const lengths = [...piecesOf(harness, id)].map((parts) => JSON.stringify(parts).length);
+    expect(Math.max(...lengths)).toBeLessThan(45_000);
   });
 
   it('is sent in few items, even for many messages', () => {

@@ -45,6 +45,15 @@ describe('The record of a turn', () => {
     expect(store.turn(id, 'alice', null, 0).history.at(-1)?.text).toBe('Hello');
   });
 
+  it('keeps the places of added messages, which are unknown in a corrected answer', () => {
+    const { turn, record } = createRecord('Hi');
+    record.add('Helo');
+    record.addMessage('Louder.');
+    expect(record.marksFor(null)).toEqual({ additions: [{ at: 4, text: 'Louder.' }] });
+    expect(record.marksFor('Hello')).toEqual({ additions: [{ at: 0, text: 'Louder.' }] });
+    turn[Symbol.dispose]();
+  });
+
   it('counts the tokens of system text, question and answer, together if they are short', async () => {
     const { record, counted } = createRecord('Hi', 'Be brief.');
     record.add('Hello');

@@ -429,3 +429,24 @@ it('A job is queued from its acceptance and running from its start, and shows th
   expect(await harness.view(id)).toMatchObject({ status: 'succeeded', createdAt, startedAt: createdAt + 700 });
   expect(harness.backgroundEnds[0]?.end.queueMs).toBe(700);
 });
+
+describe('The open turn of a conversation', () => {
+  it('is the running turn of a caller, not that of a background job whose end is being stored', async () => {
+    const storing = barrier();
+    const harness = jobHarness({ script: [answers, answers, hangs], maxActive: 2 });
+    const conversationId = await harness.turn();
+    const end = harness.store.end.bind(harness.store);
+    harness.store.end = (...ended) => storing.wait().then(() => end(...ended));
+    const background = await harness.accept({ operation: 'chat', conversationId, text: 'first' });
+    await settled();
+    expect(harness.clientJobs.openTurnOf(conversationId, 'a')?.background?.accepted.id).toBe(background);
+    const caller = harness.start({ operation: 'chat', conversationId, text: 'second', isStreamed: true });
+    await settled();
+    expect(harness.clientJobs.openTurnOf(conversationId, 'a')?.request.text).toBe('second');
+    storing.open();
+    caller.leave();
+    await caller.end();
+    await settled();
+    harness.stopChecks();
+  });
+});

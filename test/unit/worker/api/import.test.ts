@@ -13,6 +13,10 @@ import { FakePrimary } from '../../../support/jobs/fake-primary.js';
 const question = { role: 'user', content: 'Hello' };
 const answer = { role: 'assistant', content: 'Hi' };
 const turn = [question, answer];
+const withAdded = (...added: readonly [at: number, content: string][]) => ({
+  ...answer,
+  added_messages: added.map(([at, content]) => ({ at, content })),
+});
 const file = { name: 'a.txt', media_type: 'text/plain', data: 'YQ==' };
 const image = { media_type: 'image/png', data: pngBytes.toString('base64') };
 const snapshot = { id: 'new', messageCount: 2, tokensUsed: 3, createdAt: 0, lastActivityAt: 0, expiresAt: 1 };
@@ -94,6 +98,12 @@ describe('A conversation that no service has exported', () => {
     ['a file of another client', { messages: twice(2, { files: [{ file_id: 'file-1' }] }) }],
     ['a broken PDF', { messages: twice(1, { files: [{ ...file, media_type: 'application/pdf' }] }) }],
     ['images in an answer', { messages: [question, { ...answer, images: [image] }] }],
+    ['added messages in no order', { messages: [question, withAdded([2, 'a'], [1, 'b'])] }],
+    ['an added message behind its answer', { messages: [question, withAdded([3, 'a'])] }],
+    ['an empty added message', { messages: [question, withAdded([0, ''])] }],
+    ['NUL in an added message', { messages: [question, withAdded([0, 'a\0'])] }],
+    ['half a character in an added message', { messages: [question, withAdded([0, '\ud800'])] }],
+    ['added messages that are too long', { messages: [question, withAdded([0, 'é'.repeat(131_073)])] }],
     ['a prototype', { messages: [{ ...question, constructor: {} }, answer] }],
   ])('is refused before any turn is stored: %s', async (_, sent) => {
     const { status, body, calls } = await importing(sent);

@@ -117,6 +117,25 @@ describe('A conversation as Markdown', () => {
     expect(lines).toEqual(expected);
   });
 
+  it('has the messages that were added to an answer at their places, and says whether the user has ended it', async () => {
+    const usage = { inputTokens: null, outputTokens: null, costUsd: null };
+    const additions = [
+      { at: 3, text: 'In one\nword.' },
+      { at: 7, text: 'Please.' },
+    ];
+    const figures = { model: null, usage, additions, isInterrupted: true } as const;
+    const answer: TranscriptPart[] = [
+      { type: 'message', role: 'assistant', figures },
+      ...['Le', 't me', ' s'].map((text) => ({ type: 'text', text }) as const),
+    ];
+    expect(await linesOf(...say('user', 'Why?'), ...answer, ...say('user', 'Go on.'))).toEqual([
+      ...['# Conversation some-id', '', '## User', '', '> Why?', ''],
+      ...['## Assistant', '', '> Let', '', '## User', '', '> In one', '> word.', ''],
+      ...['## Assistant', '', '>  me ', '', '## User', '', '> Please.', '', '## Assistant', '', '> s', ''],
+      ...['*The user has ended this answer early.*', '', '## User', '', '> Go on.', ''],
+    ]);
+  });
+
   it('treats a line break that is split in two as one', async () => {
     const lines = await linesOf(...say('user', 'one\r', '\ntwo\r', 'three'), ...say('assistant', '\nfour'));
     expect(lines.filter((line) => line.startsWith('>'))).toEqual(['> one', '> two', '> three', '> ', '> four']);
