@@ -112,10 +112,16 @@ function faultOf(field: DraftFault['field'], message: string): ReadDraft {
 }
 
 /** Returns the message that is being written. A reload restores it, without its images if they need too much space. */
-export function useDraft(memory: TabMemory): [draft: Draft, change: (change: Partial<Draft>) => void] {
+/** Change of a draft, or a function of the present draft that returns one. */
+type DraftChange = Partial<Draft> | ((draft: Draft) => Partial<Draft>);
+
+export function useDraft(memory: TabMemory): [draft: Draft, change: (change: DraftChange) => void] {
   const [draft, setDraft] = useState(() => memory.recall<Draft>('draft-1') ?? emptyDraft);
   useLeaving(() => memory.remember('draft-1', ...(isEmpty(draft) ? [] : [draft, { ...draft, images: [] }])));
-  return [draft, (change) => setDraft((before) => ({ ...before, ...change }))];
+  return [
+    draft,
+    (change) => setDraft((before) => ({ ...before, ...(typeof change === 'function' ? change(before) : change) })),
+  ];
 }
 
 function isEmpty(draft: Draft): boolean {

@@ -62,7 +62,7 @@ export function AskPage({ params }: PageProps) {
       onChange=${change}
       isBusy=${isBusy}
       onSend=${send}
-      background=${background} steering=${useSteering(chat, isBusy, () => change({ text: '' }))}
+      background=${background} steering=${useSteering(chat, isBusy, (sent) => change(({ text }) => (text === sent ? { text: '' } : {})))}
       onStop=${() => chat.stop()}
       onSnippet=${() => setSnippetOpen(true)}
       hasBegun=${view.conversationId !== null} system=${view.system}

@@ -16,15 +16,15 @@ export type Reached = 'turn' | 'next_turn' | null;
 
 const notes = { turn: 'The model has your message.', next_turn: 'Your message comes next.' } as const;
 
-/** `clear` is called when the service has the message. */
-export function useSteering(chat: Chat, isBusy: boolean, clear: () => void): Steering {
+/** `clear` is called with the message when the service has it. */
+export function useSteering(chat: Chat, isBusy: boolean, clear: (sent: string) => void): Steering {
   const [note, setNote] = useState<string | null>(null);
   const { run, isRunning: isSending, failure } = useAction();
   useEffect(() => setNote(null), [isBusy]);
   const send = (text: string) => {
     if (isSending || text.trim() === '') return;
     run(chat.steer(text), (reached) => {
-      clear();
+      clear(text);
       setNote(reached && notes[reached]);
     });
   };

@@ -1,3 +1,4 @@
+import { withResolvers } from '../../../src/shared/async.js';
 import { AskPage } from '../../support/clients/ask-page.js';
 import { type Browser, startBrowser } from '../../support/clients/browser.js';
 import { expectClean, openConsole } from '../../support/clients/console.js';
@@ -40,6 +41,26 @@ describe('A message that is written during an answer', () => {
     expect(await ask.turns.count()).toBe(3);
     expectClean(browser, service);
   }, 60_000);
+
+  it('is taken out of its field when the service has it, but not what the user has written meanwhile', async () => {
+    await openConsole(browser, service, '/ask');
+    await ask.send('drip 300 30');
+    await ask.lastAnswer.getByText(/\b9 10\b/).waitFor();
+    const { promise: answered, resolve: answer } = withResolvers();
+    const steered = { success: true, reached: 'turn', interrupted: false, job_id: null, request_id: 'x' };
+    await browser.page.route('**/steer', async (route) => {
+      await answered;
+      await route.fulfill({ status: 200, json: steered });
+    });
+    await ask.message.fill('drip 2 1');
+    await Promise.all([browser.page.waitForRequest('**/steer'), ask.message.press('Enter')]);
+    await ask.message.fill('And then?');
+    answer();
+    await browser.page.getByText('The model has your message.').waitFor();
+    expect(await ask.message.inputValue()).toBe('And then?');
+    await browser.page.unroute('**/steer');
+    await ask.button('Stop').click();
+  });
 
   it('stays in its field if the service refuses it', async () => {
     await openConsole(browser, service, '/ask');
