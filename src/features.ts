@@ -17,6 +17,7 @@ import { keysApi } from './features/keys-api/feature.js';
 import { mcp } from './features/mcp/feature.js';
 import { ollama } from './features/ollama/feature.js';
 import { openai } from './features/openai/feature.js';
+import { priority } from './features/priority/feature.js';
 import { redis } from './features/redis/feature.js';
 import { retention } from './features/retention/feature.js';
 import { search } from './features/search/feature.js';
@@ -45,6 +46,7 @@ export const features: readonly (PrimaryFeature & WorkerFeature & CommandFeature
   fallbacks,
   retention,
   steering,
+  priority,
   search,
   documents,
   files,

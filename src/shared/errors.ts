@@ -140,6 +140,12 @@ export function shuttingDown(retryAfterSeconds = retryAfter('restart')): RelayEr
   return new RelayError('shutting_down', 'the service is shutting down', { retryAfterSeconds });
 }
 
+/** Makes the error of a job that would wait longer than its client accepts. */
+export function waitTooLong(retryAfterSeconds: number): RelayError {
+  const message = 'the job would wait longer for a slot than Prefer: wait allows';
+  return new RelayError('wait_too_long', message, { retryAfterSeconds });
+}
+
 export function storeUnavailable(message = 'the conversation store is unavailable'): RelayError {
   return new RelayError('store_unavailable', message, { retryAfterSeconds: retryAfter('store') });
 }

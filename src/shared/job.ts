@@ -210,6 +210,10 @@ export const continuedText = z
   .readonly();
 export type ContinuedText = z.infer<typeof continuedText>;
 
+/** Ranks of a job among those that wait, in the words of APIs for SDKs. */
+const serviceTiers = ['flex', 'default', 'priority'] as const;
+export type ServiceTier = (typeof serviceTiers)[number];
+
 /** Request for one answer. */
 export const jobRequest = z
   .object({
@@ -253,6 +257,10 @@ export const jobRequest = z
     earlier: continuedText.optional(),
     /** null if no later turn can follow. */
     chain: requestChain.nullable(),
+    /** Rank among the jobs that wait; `preferred`: as `priority` if the client may have it, else as `default`. */
+    priority: z.enum([...serviceTiers, 'preferred']).optional(),
+    /** Longest wait of a caller for a slot; the limit of the service applies to an omitted one. */
+    maxWaitMs: z.int().nonnegative().optional(),
     /** Whether the caller needs each event at once; otherwise only the whole answer matters. */
     isStreamed: z.boolean(),
   })
@@ -366,6 +374,8 @@ const jobAdmitted = z
     model: z.string().nullable().optional(),
     /** Models that could not answer, if another one was chosen. */
     fallback: passedModels.optional(),
+    /** Rank that the job has, if its request names one. */
+    tier: z.enum(serviceTiers).optional(),
     /** Id for `chat`. A new conversation exists only after its first turn was answered. */
     conversationId: z.string().optional(),
   })

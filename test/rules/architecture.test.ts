@@ -582,6 +582,7 @@ describe('Every file that decides something', () => {
     'src/command/': 'test/programs/terminal/command.test.ts',
     'src/features/accounts/worker': 'test/service/faults/accounts.test.ts',
     'src/features/audit/worker': 'test/service/system/made-keys.test.ts',
+    'src/features/priority/primary': 'test/service/system/priority.test.ts',
     'src/features/why/worker': 'test/service/system/jobs.test.ts',
     'src/features/steering/': 'test/service/system/steering.test.ts',
     'src/features/documents/feature': 'test/service/faults/documents.test.ts',

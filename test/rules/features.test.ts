@@ -124,6 +124,7 @@ const words: Readonly<Record<string, { readonly pattern: RegExp; readonly named:
         'src/shared/api/files.ts': 'parameters and bodies that the command reads, too',
       },
     },
+    priority: { pattern: /X-Priority|priority=on|\bmayGoFirst/, named: {} },
     why: {
       pattern: /\bJobReasons|jobReasons|\bwhy: z/,
       named: { 'src/shared/api/jobs.ts': 'the field of the published description' },

@@ -1,4 +1,4 @@
-import type { JobRequest, PassageCited, ThoughtEnd } from '../../shared/job.js';
+import type { JobRequest, PassageCited, ServiceTier, ThoughtEnd } from '../../shared/job.js';
 import { promptTexts } from '../../shared/text/prompt-texts.js';
 import { sampleForTokens } from '../../shared/text/token-sample.js';
 import { attachmentsIn, attachmentTokens } from '../../shared/text/turns.js';
@@ -111,7 +111,17 @@ function usageOfAnswer(answer: CompletedAnswer): object {
   const { searches = [] } = answer.end;
   const count = searches.reduce((sum, search) => sum + search.count, 0);
   const made = searches.length > 0 && { server_tool_use: { web_search_requests: count, web_fetch_requests: 0 } };
-  return { ...usageOf(answer), ...made };
+  return { ...usageOf(answer), ...made, ...tierIn(answer) };
+}
+
+/** Words of Anthropic's API for the ranks of jobs. */
+const tiers = { flex: 'batch', default: 'standard', priority: 'priority' } as const satisfies Record<
+  ServiceTier,
+  string
+>;
+
+function tierIn({ tier }: Pick<Opening, 'tier'>): object {
+  return tier === undefined ? {} : { service_tier: tiers[tier] };
 }
 
 /** Returns the token counts. Anthropic's `input_tokens` does not include the cached tokens. */
@@ -143,7 +153,7 @@ class MessageStream extends SdkStream implements StreamFormat {
   }
 
   begin(): string {
-    const usage = usageOfPrompt(this.#countInput());
+    const usage = { ...usageOfPrompt(this.#countInput()), ...tierIn(this.#opening) };
     const openEnd = { stop_reason: null, stop_sequence: null, stop_details: null, usage };
     return event('message_start', { message: { ...messageOf(this.#opening, []), ...openEnd } });
   }

@@ -49,7 +49,12 @@ function bodyOf(answer: CompletedAnswer, created: number, { isLegacyCall }: Chat
   const { requestId, model } = answer;
   const finish = finishOf(answer, isLegacyCall);
   const choice = { index: 0, message: messageOf(answer, isLegacyCall), logprobs: null, finish_reason: finish };
-  return { id: idOf(requestId), object: 'chat.completion', created, model, choices: [choice], usage: usageOf(answer) };
+  const head = { id: idOf(requestId), object: 'chat.completion', created, model };
+  return { ...head, choices: [choice], usage: usageOf(answer), ...tierIn(answer) };
+}
+
+function tierIn({ tier }: Pick<Opening, 'tier'>): object {
+  return tier === undefined ? {} : { service_tier: tier };
 }
 
 function finishOf({ ending }: CompletedAnswer, isLegacyCall: boolean): string {
@@ -185,9 +190,9 @@ class ChatCompletionStream extends SdkStream implements StreamFormat {
 
   /** `usage`: null in all chunks but the last, if the client wants the usage. */
   #chunk(content: object, usage: object | null = null): string {
-    const [id, model] = [idOf(this.#opening.requestId), this.#model];
+    const [id, model, tier] = [idOf(this.#opening.requestId), this.#model, tierIn(this.#opening)];
     const last = this.#manner.wantsUsage && { usage };
-    const chunk = { id, object: 'chat.completion.chunk', created: this.#created, model, ...content, ...last };
+    const chunk = { id, object: 'chat.completion.chunk', created: this.#created, model, ...content, ...tier, ...last };
     return `data: ${JSON.stringify(chunk)}\n\n`;
   }
 }

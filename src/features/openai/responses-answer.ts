@@ -64,7 +64,11 @@ export function openResponse(opening: Opening, frame: ResponseFrame, status: Res
 }
 
 /** Returns all fields of the API's response. Unsupported ones have the API's default. */
-function responseOf({ requestId, model, hasTools }: Opening, frame: ResponseFrame, status: ResponseStatus): object {
+function responseOf(
+  { requestId, model, hasTools, tier }: Opening,
+  frame: ResponseFrame,
+  status: ResponseStatus,
+): object {
   return {
     id: `resp_${requestId}`,
     object: 'response',
@@ -81,7 +85,7 @@ function responseOf({ requestId, model, hasTools }: Opening, frame: ResponseFram
     output: [],
     parallel_tool_calls: hasTools,
     presence_penalty: 0,
-    service_tier: 'default',
+    service_tier: tier ?? 'default',
     top_logprobs: 0,
     truncation: 'disabled',
     usage: null,

@@ -9,6 +9,7 @@ import type { Route } from '../cli/route.js';
 import type { JobFeatures, PreparedJob } from '../jobs/job-features.js';
 import type { JobTrace } from '../jobs/job-trace.js';
 import type { RouteChoice, RoutedJob, RouteRules } from '../jobs/route-choice.js';
+import type { JobRank } from '../jobs/ticket.js';
 import type { WebSearcher } from '../jobs/web-searcher.js';
 import type { JobRecord } from '../store/contract/jobs.js';
 import type { CreatePrimaryPart, EndedBackgroundJob, FeatureMetric, PrimaryCore, PrimaryPart } from './feature.js';
@@ -72,6 +73,10 @@ export class FeatureHooks implements JobFeatures {
     const { fallbacks = [] } = request;
     if (fallbacks.length > 0 && !this.#parts.some(({ job }) => job?.route)) throw invalid('model', 'must be one model');
     for (const { job } of this.#parts) job?.check?.(request);
+  }
+
+  rankOf(request: JobRequest): JobRank | null {
+    return this.#firstOf(({ job }) => job?.rank?.(request));
   }
 
   chooseRoute(request: JobRequest, first: Route, rules: RouteRules): RouteChoice | null {

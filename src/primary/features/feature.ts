@@ -27,6 +27,7 @@ import type { PreparedJob } from '../jobs/job-features.js';
 import type { JobRunner } from '../jobs/job-runner.js';
 import type { JobTrace } from '../jobs/job-trace.js';
 import type { RouteChoice, RoutedJob, RouteRules } from '../jobs/route-choice.js';
+import type { JobRank } from '../jobs/ticket.js';
 import type { WaitingRoom } from '../jobs/waiting-room.js';
 import type { WebSearcher } from '../jobs/web-searcher.js';
 import type { Host } from '../lifecycle/host.js';
@@ -93,6 +94,8 @@ export interface EndedBackgroundJob {
 interface JobHooks {
   /** Throws `validation_error` if the service must refuse this request. Has no other effect. */
   check?(request: JobRequest): void;
+  /** Returns the rank of a job among those that wait; null for the usual one. */
+  rank?(request: JobRequest): JobRank | null;
   /** Returns the route of a job; null if the first one is right. Called at the admission, and again while the job waits. */
   route?(request: JobRequest, first: Route, rules: RouteRules): RouteChoice | null;
   /** Throws `validation_error` if the program of this route cannot serve the request. Has no other effect. */

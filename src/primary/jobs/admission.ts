@@ -1,7 +1,7 @@
 import type { Clock } from '../../shared/clock.js';
 import type { SwitchPosition } from '../../shared/config/variables.js';
-import { invalid, storeUnavailable } from '../../shared/errors.js';
-import type { JobRequest, WaitReason } from '../../shared/job.js';
+import { invalid, storeUnavailable, waitTooLong } from '../../shared/errors.js';
+import type { JobRequest, ServiceTier, WaitReason } from '../../shared/job.js';
 import { chainId } from '../../shared/text/chain.js';
 import { requestBytes } from '../../shared/text/turns.js';
 import type { LaunchOptions } from '../cli/contract/adapter.js';
@@ -14,8 +14,9 @@ import type { BackgroundPart } from './background-part.js';
 import type { Job, Prepared } from './job.js';
 import { JobChain, RecentChains } from './job-chain.js';
 import type { JobFeatures } from './job-features.js';
+import type { RetryAdvice } from './retry-advice.js';
 import type { RouteChoice } from './route-choice.js';
-import type { Ticket } from './ticket.js';
+import type { JobRank, Ticket } from './ticket.js';
 import type { WaitingRoom } from './waiting-room.js';
 import type { WebSearcher } from './web-searcher.js';
 
@@ -34,6 +35,8 @@ interface Examined extends Omit<Prepared, 'chain'> {
   readonly bytes: number;
 }
 
+const tiers = { urgent: 'priority', patient: 'flex' } as const satisfies Record<JobRank, ServiceTier>;
+
 /** Settings of the admission. */
 export interface AdmissionSettings {
   /** Whether clients may offer tools. */
@@ -49,11 +52,13 @@ interface Admitted {
 /** Decides at once whether a job can be admitted, and reserves its turn and its place in the queue. */
 export class Admission {
   readonly #resources: AdmissionResources;
+  readonly #advice: RetryAdvice;
   readonly #recent: RecentChains;
   readonly #tools: SwitchPosition;
 
-  constructor(resources: AdmissionResources, { tools }: AdmissionSettings) {
+  constructor(resources: AdmissionResources, { tools }: AdmissionSettings, advice: RetryAdvice) {
     this.#resources = resources;
+    this.#advice = advice;
     this.#tools = tools;
     this.#recent = new RecentChains(resources.clock);
   }
@@ -88,11 +93,36 @@ export class Admission {
     const { client } = request;
     const heldBy = () => (turn?.isReady === false ? 'conversation' : null);
     const { name: cli, label, gate } = route.cli;
-    const ticket = this.#resources.room.admit({ client, bytes, cli, gate, lane: turn?.id ?? label, heldBy });
+    const { room, features } = this.#resources;
+    const rank = features.rankOf(request);
+    const ticket = room.admit({ client, bytes, cli, gate, rank, lane: turn?.id ?? label, heldBy });
     return orGivenBack([turn, ticket], () => {
+      this.#checkWait(request, ticket);
       turn?.open();
       return { prepared: { launch, turn, chain: this.#chainOf(request, route, launch, isFree) }, ticket };
     });
+  }
+
+  /** Throws `wait_too_long` if the queue already shows that the job would wait longer than its client accepts. */
+  #checkWait({ maxWaitMs }: JobRequest, ticket: Ticket): void {
+    if (maxWaitMs === undefined || !ticket.isWaiting) return;
+    const ahead = ticket.position;
+    if (maxWaitMs === 0 || this.#advice.waitMs(ahead) > maxWaitMs) throw waitTooLong(this.#advice.seconds(ahead));
+  }
+
+  /** Limits the wait of a caller's job: to the time that its client accepts, or to the limit of the service. */
+  limitWait(job: Job, limitMs: number): void {
+    const { maxWaitMs = Number.POSITIVE_INFINITY } = job.request;
+    const isShorter = job.ticket.isWaiting && maxWaitMs < limitMs;
+    const tooLong = () => waitTooLong(this.#advice.seconds(this.#resources.room.waiting));
+    job.limitWaiting(isShorter ? maxWaitMs : limitMs, isShorter ? tooLong : undefined);
+  }
+
+  /** Returns the rank of a job in the words of APIs for SDKs, if its request names one. */
+  tierOf(request: JobRequest): { readonly tier?: ServiceTier } {
+    if (request.priority === undefined) return {};
+    const rank = this.#resources.features.rankOf(request);
+    return { tier: rank === null ? 'default' : tiers[rank] };
   }
 
   /**

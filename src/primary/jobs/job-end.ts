@@ -77,6 +77,7 @@ export function isRefused(end: JobEnd): end is JobFailed {
 
 function outcomeOf(thrown: unknown): FailedOutcome {
   const { code } = toRelayError(thrown);
+  if (code === 'wait_too_long') return 'queue_timeout';
   return outcomes.find((outcome): outcome is FailedOutcome => outcome === code) ?? 'internal_error';
 }
 

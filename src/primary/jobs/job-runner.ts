@@ -71,11 +71,11 @@ export class JobRunner {
   constructor(resources: JobResources, limits: JobLimits) {
     this.#resources = resources;
     this.#observer = isolated(resources.observer, (thrown) => resources.observer.jobBroke(thrown));
-    this.#admission = new Admission(resources, limits);
+    this.#advice = new RetryAdvice(resources.room.limits.maxActive);
+    this.#admission = new Admission(resources, limits, this.#advice);
     const sampling = new SamplingRules(limits.sampling === 'on', resources.clock);
     this.#memory = { charges: new Charges(), sampling, isUsageUnknown: false };
     this.#limits = limits;
-    this.#advice = new RetryAdvice(resources.room.limits.maxActive);
   }
 
   /** Estimated seconds until the present jobs are done. */
@@ -105,7 +105,7 @@ export class JobRunner {
     const ignores = this.#memory.sampling.ignored(request, route);
     const fallback = passedModels(choice);
     stream.admitted({
-      ...{ session, ignoresEffort, ...(ignores.length > 0 && { ignores }) },
+      ...{ session, ignoresEffort, ...(ignores.length > 0 && { ignores }), ...this.#admission.tierOf(request) },
       ...(job.chain && { model: route.label ?? request.model }),
       ...(fallback.length > 0 && { fallback }),
       ...(job.turn && { conversationId: job.turn.id }),
@@ -430,7 +430,7 @@ export class JobRunner {
   async #untilGranted(job: Job): Promise<void> {
     const { room, clock } = this.#resources;
     const { ticket, events, signal, turn, background } = job;
-    if (background === null) job.limitWaiting(this.#limits.queueTimeoutMs);
+    if (background === null) this.#admission.limitWait(job, this.#limits.queueTimeoutMs);
     const report = (position: number, reason: WaitReason) => {
       job.trace?.waits?.(position, reason);
       return events.queued?.(position, reason) === true;

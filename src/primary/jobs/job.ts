@@ -285,11 +285,8 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
     return { position: Math.max(1, this.#ticket.position), reason: this.#ticket.reason };
   }
 
-  limitWaiting(limitMs: number): void {
-    this.#limit(
-      limitMs,
-      () => new RelayError('queue_timeout', `waited ${limitMs} ms for a slot (MODEL_API_QUEUE_TIMEOUT_MS)`),
-    );
+  limitWaiting(limitMs: number, reason = () => waitedTooLong(limitMs)): void {
+    this.#limit(limitMs, reason);
   }
 
   /** Marks the job as running, and starts its execution time limit. */
@@ -440,6 +437,10 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
     this.#stopTimer();
     this.#stopTimer = this.#clock.after(limitMs, () => this.cut(reason()));
   }
+}
+
+function waitedTooLong(limitMs: number): RelayError {
+  return new RelayError('queue_timeout', `waited ${limitMs} ms for a slot (MODEL_API_QUEUE_TIMEOUT_MS)`);
 }
 
 function admitted<T>(part: T | null): T {

@@ -25,8 +25,13 @@ export class RetryAdvice {
     return sorted[Math.floor(sorted.length / 2)] ?? 0;
   }
 
+  /** Estimates the milliseconds until a job with this many jobs before it gets a slot. */
+  waitMs(ahead: number): number {
+    return (ahead / this.#slots) * this.medianMs;
+  }
+
   /** Estimates the seconds until a job with this many jobs before it gets a slot; an integer from 1 to 300. */
   seconds(ahead: number): number {
-    return retryAfter('queue', (ahead / this.#slots) * this.medianMs);
+    return retryAfter('queue', this.waitMs(ahead));
   }
 }

@@ -5,6 +5,9 @@ import type { WaitReason } from '../../shared/job.js';
 import type { AccountGate } from '../cli/model-cli.js';
 import type { Sharer } from '../fairness/fair-share.js';
 
+/** Rank of a job that waits: before the other jobs of its client, or behind those of all callers. */
+export type JobRank = 'urgent' | 'patient';
+
 /** Properties of a job that enters the waiting room. */
 export interface Entrant extends Member {
   /** Size of its texts and images. */
@@ -13,6 +16,8 @@ export interface Entrant extends Member {
   readonly cli: string;
   /** Limit of its account; absent for the login of the service. */
   readonly gate?: AccountGate | undefined;
+  /** Rank among the jobs that wait; null for the usual one. */
+  readonly rank?: JobRank | null;
   /** Returns why the job may have no slot, even if one is free; null if it may have one. */
   heldBy(): WaitReason | null;
 }
@@ -43,6 +48,8 @@ export class Ticket implements Sharer, Member {
   entrant: Entrant;
   /** Background properties; null for a caller's job. */
   readonly background: BackgroundEntrant | null;
+  /** Milliseconds since the epoch. */
+  readonly arrivedAt: number;
   /** Called from time to time with the position while the job waits. Returns whether it was new to the reader. */
   onPosition: (position: number, reason: WaitReason) => boolean = () => false;
   /** Time when the reader got the last position, monotonic. */
@@ -51,7 +58,8 @@ export class Ticket implements Sharer, Member {
   readonly #granted = withResolvers();
   #state: 'waiting' | 'granted' | 'released' = 'waiting';
 
-  constructor(entrant: Entrant, background: BackgroundEntrant | null, room: TicketIssuer) {
+  constructor(entrant: Entrant, background: BackgroundEntrant | null, room: TicketIssuer, arrivedAt: number) {
+    this.arrivedAt = arrivedAt;
     this.entrant = entrant;
     this.background = background;
     this.#room = room;
@@ -63,6 +71,10 @@ export class Ticket implements Sharer, Member {
 
   get lane(): string {
     return this.entrant.lane;
+  }
+
+  get isUrgent(): boolean {
+    return this.entrant.rank === 'urgent';
   }
 
   get bytes(): number {

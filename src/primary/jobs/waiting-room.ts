@@ -43,8 +43,8 @@ class RunningCounts {
 /**
  * Owns the slots and the queue; no other part counts slots or lets a job wait. Admission is decided at once. A slot
  * goes to the next job in fair order whose client and CLI are below their limits, and that no earlier turn or open
- * circuit blocks. Callers go before background jobs. After a minute, or at once if its client follows it, a
- * background job ranks as a caller: the oldest of each client, one at a time. A key holder and its sub-clients count as one client.
+ * circuit blocks. Callers go before background jobs and patient callers. After a minute, or at once if its client
+ * follows it, such a job ranks as a caller: the oldest of each client, one at a time. A key holder and its sub-clients count as one client.
  */
 export class WaitingRoom {
   readonly limits: RoomLimits;
@@ -55,9 +55,9 @@ export class WaitingRoom {
   readonly #reports: PositionReports;
   readonly #callers: FairQueue<Ticket>;
   readonly #background: FairQueue<Ticket>;
-  /** All waiting background jobs, whatever their rank. */
-  readonly #inBackground = new Set<Ticket>();
-  /** Waiting background jobs that rank as callers, by holder. */
+  /** All waiting background jobs and patient callers, whatever their rank. */
+  readonly #behind = new Set<Ticket>();
+  /** Those of them that rank as callers, by holder. */
   readonly #promoted = new Map<string, Ticket>();
   readonly #idleWaiters: (() => void)[] = [];
   readonly #onChange: () => void;
@@ -103,7 +103,7 @@ export class WaitingRoom {
 
   /** Waiting background jobs. */
   get waitingInBackground(): readonly Ticket[] {
-    return [...this.#inBackground];
+    return [...this.#behind].filter(({ background }) => background !== null);
   }
 
   /** Whether any waiting background job ranks as a caller. */
@@ -148,11 +148,14 @@ export class WaitingRoom {
   admit(entrant: Entrant): Ticket {
     this.#places.recordRequest(entrant.client);
     this.#grantNext(); // a limit may have been raised: waiting jobs go first
-    const ticket = new Ticket(entrant, null, this);
+    const ticket = new Ticket(entrant, null, this, this.#clock.now());
     if (this.#mayGo(ticket) && this.hasSlotFor(entrant)) this.#grant(ticket);
     else {
       this.#places.takePlace(ticket);
-      this.#callers.add(ticket);
+      if (entrant.rank === 'patient') {
+        this.#behind.add(ticket);
+        this.#background.add(ticket);
+      } else this.#callers.add(ticket);
     }
     this.#changed();
     return ticket;
@@ -163,8 +166,8 @@ export class WaitingRoom {
    * elsewhere.
    */
   enter(entrant: BackgroundEntrant): Ticket {
-    const ticket = new Ticket(entrant, entrant, this);
-    this.#inBackground.add(ticket);
+    const ticket = new Ticket(entrant, entrant, this, this.#clock.now());
+    this.#behind.add(ticket);
     if (entrant.isFirst) this.#background.addFirst(ticket);
     else this.#background.add(ticket);
     if (this.#isPatient(ticket)) this.#promote(ticket);
@@ -231,12 +234,17 @@ export class WaitingRoom {
     const { maxWaiting } = this.limits;
     this.#full.changed(maxWaiting === 0 || this.waiting < maxWaiting);
     this.#onChange();
-    if (this.#callers.size > 0) this.#reports.changed();
+    if (this.waiting > 0 || this.#callers.size > 0) this.#reports.changed();
   }
 
   *#positions(): Generator<[ticket: Ticket, position: number]> & Positions {
     let position = 0;
     for (const ticket of this.#callers) yield [ticket, ++position];
+    if (this.waiting > 0)
+      for (const ticket of this.#background) {
+        position++;
+        if (ticket.background === null) yield [ticket, position];
+      }
   }
 
   /** Returns the limit that blocks jobs like this one, of its client, its CLI or account, or the slots; null if none blocks it. */
@@ -308,7 +316,7 @@ export class WaitingRoom {
     this.#callers.remove(ticket);
     this.#background.remove(ticket);
     this.#places.leave(ticket);
-    this.#inBackground.delete(ticket);
+    this.#behind.delete(ticket);
     const holder = holderOf(ticket.client);
     if (this.#promoted.get(holder) === ticket) this.#promoted.delete(holder);
   }
@@ -316,7 +324,7 @@ export class WaitingRoom {
   /** Promotes the longest waiting background job of each client that has no promoted job. */
   #promoteOldest(): void {
     const oldest = new Map<string, Ticket>();
-    for (const ticket of this.#inBackground) {
+    for (const ticket of this.#behind) {
       if (!this.#isPatient(ticket)) continue;
       const holder = holderOf(ticket.client);
       const known = oldest.get(holder);
@@ -339,6 +347,6 @@ export class WaitingRoom {
   }
 }
 
-function sinceOf({ background }: Ticket): number {
-  return background?.since ?? Number.POSITIVE_INFINITY;
+function sinceOf({ background, arrivedAt }: Ticket): number {
+  return background?.since ?? arrivedAt;
 }

@@ -20,6 +20,7 @@ export const jobErrors = [
   'internal_error',
   'shutting_down',
   'store_unavailable',
+  'wait_too_long',
   'queue_timeout',
   'timeout',
 ] as const satisfies readonly PublicCode[];

@@ -6,6 +6,8 @@ export interface Member {
   readonly client: string;
   /** Members of a lane are taken in order of arrival: a first member that cannot go blocks its lane. */
   readonly lane: string;
+  /** Whether the member goes before the other members of its client. */
+  readonly isUrgent?: boolean;
 }
 
 /** Returns whether a member may go now. Called only for first members of lanes. */
@@ -81,6 +83,38 @@ class Lanes<M extends Member> implements Line<M> {
 
   positionOf(member: M): number {
     return [...this.#line].indexOf(member) + 1;
+  }
+}
+
+/** The line of one client, with its urgent members before all others. */
+class RankedLanes<M extends Member> implements Line<M> {
+  readonly #urgent = new Lanes<M>();
+  readonly #ordinary = new Lanes<M>();
+
+  get size(): number {
+    return this.#urgent.size + this.#ordinary.size;
+  }
+
+  *[Symbol.iterator](): Generator<M> {
+    yield* this.#urgent;
+    yield* this.#ordinary;
+  }
+
+  add(member: M, isFirst: boolean): void {
+    (member.isUrgent === true ? this.#urgent : this.#ordinary).add(member, isFirst);
+  }
+
+  remove(member: M): boolean {
+    return this.#urgent.remove(member) || this.#ordinary.remove(member);
+  }
+
+  takeNext(mayGo: MayGo<M>): M | null {
+    return this.#urgent.takeNext(mayGo) ?? this.#ordinary.takeNext(mayGo);
+  }
+
+  positionOf(member: M): number {
+    const position = this.#ordinary.positionOf(member);
+    return position === 0 ? this.#urgent.positionOf(member) : this.#urgent.size + position;
   }
 }
 
@@ -220,7 +254,7 @@ export class FairQueue<M extends Member> implements Iterable<M> {
 
   /** `rules` apply to the key holders and other clients, not to sub-clients. */
   constructor(rules: Partial<RoundRobinRules> = {}) {
-    const lineOfName = () => new Lanes<M>();
+    const lineOfName = () => new RankedLanes<M>();
     const lineOfHolder = () => new RoundRobin<M>((client) => client, lineOfName, equalShares);
     this.#holders = new RoundRobin<M>(holderOf, lineOfHolder, { ...equalShares, ...rules });
   }

@@ -70,6 +70,13 @@ export const codeTable = {
     mayPass: true,
     title: 'The service cannot save this',
   },
+  wait_too_long: {
+    status: 503,
+    kind: 'server',
+    exit: 'tryLater',
+    mayPass: true,
+    title: 'The wait would be too long',
+  },
   queue_timeout: {
     status: 504,
     kind: 'timeout',

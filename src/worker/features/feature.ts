@@ -5,6 +5,7 @@ import type { Clock } from '../../shared/clock.js';
 import type { RequestFields, SharedFeature } from '../../shared/features/feature.js';
 import type { Calls, Peer } from '../../shared/ipc/peer.js';
 import type { WorkerCalls } from '../../shared/ipc/protocol.js';
+import type { JobRequest } from '../../shared/job.js';
 import type { Authority, LocalUsers } from '../access/authenticate.js';
 import type { RouteGuards } from '../access/guards.js';
 import type { OwnJobs } from '../access/own-jobs.js';
@@ -129,6 +130,8 @@ export interface WorkerPart {
    * `validation_error` if the request must be refused.
    */
   recorderOf?(req: Request, res: Reply): AnswerRecorder | null;
+  /** Returns fields to add to the request of a job. Throws `validation_error` if the request must be refused. */
+  annotateJob?(job: JobOfRequest): Partial<JobRequest>;
   /** Returns fields to add to the answer of GET /jobs/{job_id}. */
   jobFields?(job: Pick<JobView, 'client' | 'requestId'>): Promise<Readonly<Record<string, unknown>>>;
   /** Called when all requests have ended, before the worker exits. Never throws. */

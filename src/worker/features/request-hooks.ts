@@ -1,5 +1,6 @@
 import type { Request } from 'express';
 import type { RequestFields } from '../../shared/features/feature.js';
+import type { JobRequest } from '../../shared/job.js';
 import type { PersonSource } from '../access/people.js';
 import type { AnswerRecorder } from '../http/answer-recorder.js';
 import type { Reply, RequestTracer } from '../http/exchange.js';
@@ -95,6 +96,10 @@ export class RequestHooks implements JobAdmission {
 
   stop(): void {
     for (const part of this.#parts) part.stop?.();
+  }
+
+  annotateJob(job: JobOfRequest): Partial<JobRequest> {
+    return Object.assign({}, ...this.#parts.map((part) => part.annotateJob?.(job))) as Partial<JobRequest>;
   }
 
   admitJob(job: JobOfRequest): Readonly<Record<string, unknown>> {

@@ -1,5 +1,6 @@
 import type { Request } from 'express';
 import type { RequestFields } from '../../shared/features/feature.js';
+import type { JobRequest } from '../../shared/job.js';
 import type { ReadReferences } from './file-references.js';
 import type { OfflineRoutes } from './offline-routes.js';
 
@@ -8,6 +9,8 @@ export interface JobOfRequest {
   readonly req: Pick<Request, 'headers' | 'headersDistinct'>;
   /** Values of the fields of features, in a body of the native API. */
   readonly fields: Readonly<Record<string, unknown>>;
+  /** Value of `service_tier`, which APIs for SDKs have; absent if the client sends none. */
+  readonly serviceTier?: unknown;
   /** Whether the job continues without its request. */
   readonly isBackground: boolean;
 }
@@ -19,6 +22,8 @@ export interface JobAdmission {
   /** Reads the files to which requests refer; null if this service stores no files. */
   readonly readFiles: ReadReferences | null;
   readonly offlineRoutes: OfflineRoutes;
+  /** Returns what features add to the request of a job. Throws `validation_error` if one refuses the request. */
+  annotateJob(job: JobOfRequest): Partial<JobRequest>;
   /** Returns what features add to the form of a background job. Throws `validation_error` if one refuses the request. */
   admitJob(job: JobOfRequest): Readonly<Record<string, unknown>>;
 }

@@ -7,6 +7,7 @@ import type {
   JobFailed,
   PlacedSearch,
   SearchMade,
+  ServiceTier,
   Thought,
   ToolForms,
   WaitReason,
@@ -28,6 +29,8 @@ export interface CompletedAnswer {
   readonly hasTools: boolean;
   /** Whether the client gets the model's thoughts. */
   readonly hasThoughts: boolean;
+  /** Rank of the job among those that waited; undefined if the client has named none. */
+  readonly tier?: ServiceTier | undefined;
   /** Calls that the client must answer. */
   readonly calls: readonly WrittenCall[];
   /** Output of the model, in order. A text is included if it is not empty, or if there are no calls. */
@@ -54,7 +57,7 @@ interface TokenUsage {
 }
 
 /** Data that is available when a stream begins. */
-export type Opening = Pick<CompletedAnswer, 'requestId' | 'model' | 'forms' | 'hasTools' | 'hasThoughts'>;
+export type Opening = Pick<CompletedAnswer, 'requestId' | 'model' | 'forms' | 'hasTools' | 'hasThoughts' | 'tier'>;
 
 /**
  * Part of an answer. A call has the form of its tool, and the input of a custom tool arrives in one delta. Each thought

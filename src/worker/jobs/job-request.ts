@@ -36,6 +36,8 @@ export interface RequestedJob {
   readonly operation: Operation;
   /** Values of the fields of the native API that belong to features. */
   readonly featureFields?: Readonly<Record<string, unknown>>;
+  /** Value of `service_tier`, for APIs for SDKs. */
+  readonly serviceTier?: unknown;
   readonly conversationId?: string | undefined;
   /** Conversation whose first message this new conversation replaces. */
   readonly versionOf?: string | undefined;

@@ -70,10 +70,13 @@ export async function answerWithJob(
   formatOf: AnswerFormat | ((request: JobRequest) => AnswerFormat),
   whenWhole: (answer: UnsentAnswer, request: JobRequest) => Promise<void> = async () => {},
 ): Promise<void> {
-  parts.features.admitJob({ req: res.req, fields: parsed.job.featureFields ?? {}, isBackground: false });
+  const { featureFields: fields = {}, serviceTier } = parsed.job;
+  const submitted = { req: res.req, fields, serviceTier, isBackground: false };
+  parts.features.admitJob(submitted);
+  const annotations = parts.features.annotateJob(submitted);
   using client = untilGone(res);
   noteDroppedTools(parts.primary, res, parsed);
-  const request = await requestOf(parsed.job, parts, res);
+  const request = { ...(await requestOf(parsed.job, parts, res)), ...annotations };
   const format = typeof formatOf === 'function' ? formatOf(request) : formatOf;
   await onceFor(res, parsed.job.stream ? 'stream' : 'plain', async () => {
     const job = parts.primary.stream('run', request, client.signal); // all below is for the answer
@@ -82,7 +85,8 @@ export async function answerWithJob(
     res.locals.job = report;
     const events = report.following(job);
     const whole = (answer: UnsentAnswer) => whenWhole(answer, request);
-    const writer = new AnswerWriter(res, parsed, format, text, client.signal, whole);
+    const asParsed = { ...parsed, ignored: withoutTier(parsed.ignored, request) };
+    const writer = new AnswerWriter(res, asParsed, format, text, client.signal, whole);
     try {
       if (parsed.job.stream) await writer.stream(events, parts.clock);
       else await writer.plain(events);
@@ -93,6 +97,11 @@ export async function answerWithJob(
       throw error;
     }
   });
+}
+
+/** Removes the service tier from the ignored fields if it has an effect. */
+function withoutTier(ignored: readonly string[], { priority }: JobRequest): readonly string[] {
+  return priority === undefined ? ignored : ignored.filter((field) => field !== 'service_tier');
 }
 
 /** Writes the answer to one request. */
@@ -248,7 +257,8 @@ class AnswerWriter {
     const { requestId } = this.#res.locals;
     const hasTools = job.offer !== undefined || job.search !== undefined;
     const hasThoughts = job.thinking !== undefined;
-    return { requestId, model: this.#model ?? this.#admission?.model ?? model, forms, hasTools, hasThoughts };
+    const tier = this.#admission?.tier;
+    return { requestId, model: this.#model ?? this.#admission?.model ?? model, forms, hasTools, hasThoughts, tier };
   }
 
   #bodyOf(end: JobDone, write: (answer: ReturnType<typeof completed>) => string): SentBody {

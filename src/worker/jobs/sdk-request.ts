@@ -74,7 +74,7 @@ export function sdkRequest({ body, known, conversation, tools, sampling, job, ..
   const ignored = [...ignoredFields(body, known), ...dropped.map((type) => `tools.${type}`), ...fields.ignored];
   return {
     ...fields,
-    job: { operation: 'ask', ...prompt, ...job, model, isEffortNeeded: false },
+    job: { operation: 'ask', ...prompt, ...job, model, serviceTier: body.service_tier, isEffortNeeded: false },
     model: model ?? defaultModel,
     forms,
     droppedTools: dropped,

@@ -179,6 +179,12 @@ describe.each([...numbered])('The service without a feature: %s', (_, removed, p
       const { status, body } = await service.post('/ask', { prompt: 'Hello', model: 'echo,eliza' });
       expect([status, body.message]).toEqual([400, 'model: must be one model']);
     }
+    if (removed.includes('priority') && !removed.includes('openai')) {
+      const asked = { messages: [{ role: 'user', content: 'Hello' }], service_tier: 'priority' };
+      const { status, body, headers } = await service.post('/v1/chat/completions', asked, { prefer: 'wait=0' });
+      expect([status, body.service_tier]).toEqual([200, undefined]);
+      expect(headers.get('x-ignored-parameters')).toBe('service_tier');
+    }
     for (const name of gone.flatMap((feature) => Object.keys(feature.keyOptions))) {
       const made = run(process.execPath, [command, 'keys', 'new', 'ada', `--${name}`, 'x']);
       await expect(made).rejects.toThrow(`unknown option '--${name}'`);

@@ -40,6 +40,7 @@ describe('The error codes', () => {
       internal_error: 500,
       shutting_down: 503,
       store_unavailable: 503,
+      wait_too_long: 503,
       queue_timeout: 504,
       timeout: 504,
     });

@@ -29,6 +29,7 @@ const byCode: Readonly<Record<PublicCode, readonly [number, string, string]>> = 
   internal_error: [500, server, 'internal_error'],
   store_unavailable: [503, server, 'store_unavailable'],
   shutting_down: [503, server, 'shutting_down'],
+  wait_too_long: [503, server, 'wait_too_long'],
   queue_timeout: [504, server, 'queue_timeout'],
   timeout: [504, server, 'timeout'],
 };

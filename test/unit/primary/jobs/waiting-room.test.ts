@@ -485,3 +485,79 @@ it('The users of one key share its slots', async () => {
   await settled();
   expect([room.active, eve?.isWaiting]).toEqual([3, false]);
 });
+
+describe('A patient caller', () => {
+  const patient = { rank: 'patient' } as const;
+
+  it('has a queue place, and gets a free slot at once, else waits behind all other callers', async () => {
+    const { room, admit } = queue(1, 3);
+    const running = admit('a', 1, patient);
+    const [flex, usual] = [admit('a', 1, patient), admit('b')];
+    expect([running.isWaiting, flex.position, usual.position, room.waiting]).toEqual([false, 2, 1, 2]);
+    const late = admit('c');
+    expect(refusalOf(admit)).toMatchObject({ code: 'concurrency_limited' });
+    const granted = watch({ flex, usual, late });
+    for (const ticket of [running, usual, late, flex]) {
+      ticket.release();
+      await settled();
+    }
+    expect(granted).toEqual(['usual', 'late', 'flex']);
+    expect([room.active, room.waiting]).toEqual([0, 0]);
+  });
+
+  it('has the rank of a caller after a minute, so that it does not starve: the oldest of each client, one at a time', async () => {
+    const test = new TestRoom({ maxActive: 1 });
+    const running = test.admit('b');
+    const [first, second] = [test.admit('a', 1, patient), test.admit('a', 1, patient)];
+    await test.clock.advance(59_999);
+    test.room.check();
+    expect(test.room.hasPromoted).toBe(false);
+    await test.clock.advance(1);
+    test.room.check();
+    for (let count = 0; count < 5; count++) test.admit('b');
+    expect([first.position, second.position]).toEqual([1, 7]);
+    running.release();
+    expect([first.isWaiting, second.isWaiting, test.room.hasPromoted]).toEqual([false, true, false]);
+    test.room.check();
+    expect(second.position).toBe(2);
+    second.release();
+    expect([test.room.waiting, test.room.waitingInBackground]).toEqual([5, []]);
+  });
+
+  it('learns its position', async () => {
+    const test = new TestRoom({ maxActive: 1 });
+    test.admit('a');
+    const flex = test.admit('a', 1, patient);
+    const positions: number[] = [];
+    flex.onPosition = (position) => positions.push(position) > 0;
+    const plain = test.admit('b');
+    await test.clock.advance(100);
+    plain.release();
+    await test.clock.advance(2000);
+    expect(positions).toEqual([2, 1]);
+  });
+});
+
+describe('An urgent caller', () => {
+  const urgent = { rank: 'urgent' } as const;
+
+  it('waits before the other jobs of its client, and takes no slot of another client, however many there are', async () => {
+    const { admit } = queue(1, 100);
+    const running = admit('b');
+    const plain = admit('a');
+    const flood = Array.from({ length: 20 }, () => admit('a', 1, urgent));
+    const [b1, b2] = [admit('b'), admit('b')];
+    expect([plain.position, b1.position, b2.position]).toEqual([23, 2, 4]);
+    expect(flood.slice(0, 3).map(({ position }) => position)).toEqual([1, 3, 5]);
+    running.release();
+    expect([flood[0]?.isWaiting, b1.position]).toEqual([false, 1]);
+  });
+
+  it('takes no slot of another sub-client of its key', () => {
+    const { admit } = queue(1, 100);
+    admit('key c');
+    const [own, other] = [admit('key a/x'), admit('key a/y')];
+    const first = admit('key a/x', 1, urgent);
+    expect([first.position, other.position, own.position]).toEqual([1, 2, 3]);
+  });
+});
