@@ -76,6 +76,14 @@ describe('The pages of docs', () => {
     expect(pages.filter((name) => !index.includes(`](${name})`))).toEqual([]);
   });
 
+  it('show each decision in the index of decisions, by its title', () => {
+    const names = readdirSync(join(root, 'docs/decisions')).filter((name) => name !== 'README.md');
+    const rows = names.map((name) => `- [${textOf(`docs/decisions/${name}`).split('\n')[0]?.slice(2)}](${name})`);
+    expect(textOf('docs/decisions/README.md').match(/^- .*$/gm)).toEqual(
+      rows.toSorted((a, b) => a.localeCompare(b, 'en', { numeric: true })),
+    );
+  });
+
   it.each(['privacy', 'retention', 'log level', 'OIDC', 'TLS', 'backup', 'budget'])(
     'are found by a word: %s',
     (word) => {
