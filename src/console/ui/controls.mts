@@ -2,7 +2,7 @@ import { html } from 'htm/preact';
 import { type ComponentChildren, cloneElement, type VNode } from 'preact';
 import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { useParts } from '../base/context.mjs';
-import { useColours } from './highlight.mjs';
+import { useColours } from './colours.mjs';
 
 /** SVG paths of the icons, for a view box of 16 by 16. */
 const paths = {
