@@ -64,9 +64,10 @@ export function chatBodyOf(message: UserMessage, conversationId: string | null):
   };
 }
 
-/** Properties of an answer besides its text. The service stores only model and usage. */
+/** Properties of an answer besides its text. The service stores only model, usage, and the marks of a stored answer. */
 export type AnswerFigures = Pick<ChatResult, 'model' | 'usage'> &
-  Partial<Pick<ChatResult, 'queue_ms' | 'duration_ms' | 'structured' | 'fallback'>>;
+  Partial<Pick<ChatResult, 'queue_ms' | 'duration_ms' | 'structured' | 'fallback'>> &
+  Partial<Pick<Said, 'interrupted' | 'added_messages'>>;
 
 /** The progress of an answer. Times are milliseconds since the epoch. */
 export type TurnState =
@@ -130,8 +131,9 @@ type Said = ConversationMessages['messages'][number];
 export function turnsOf({ messages }: ConversationMessages, nextId: () => number): ChatTurn[] {
   return messages.flatMap((said, index) => {
     if (said.role !== 'user') return [];
-    const { content = '', model = null, usage = null } = messages[index + 1] ?? {};
-    return [new ChatTurn(nextId(), messageOf(said), { kind: 'done', result: { model, usage } }, content)];
+    const { content = '', model = null, usage = null, interrupted, added_messages } = messages[index + 1] ?? {};
+    const marks = { ...(interrupted && { interrupted }), ...(added_messages && { added_messages }) };
+    return [new ChatTurn(nextId(), messageOf(said), { kind: 'done', result: { model, usage, ...marks } }, content)];
   });
 }
 

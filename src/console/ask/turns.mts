@@ -159,6 +159,7 @@ function TurnArticle({ turn, chat, markdown, choices, entry, lifetimeMs }: TurnA
     <div class="answer">
       <h2 class="unseen">The model</h2>
       <${Answer} turn=${turn} state=${state} markdown=${markdown} />
+      ${addedTo(state).map((text) => html`<p class="muted">You added during the answer: ${text}</p>`)}
       <div class="row between">
         <${TurnStateLine} turn=${turn} state=${state} chat=${chat} lifetimeMs=${lifetimeMs} />
         ${state.kind === 'done' && html`<${AnswerActions} turn=${turn} chat=${chat} isBusy=${isBusy} onAgain=${() => askInstead(asked)} />`}
@@ -301,6 +302,11 @@ function Failed({ error, turn, chat, lifetimeMs }: TurnProps & { readonly error:
   <//>`;
 }
 
+/** Returns the messages that the user has added to a stored answer. */
+function addedTo(state: TurnState): readonly string[] {
+  return state.kind === 'done' ? (state.result.added_messages ?? []).map(({ content }) => content) : [];
+}
+
 /** Returns model, tokens, cost and times of an answer as texts. */
 function figuresOf({
   model,
@@ -308,6 +314,7 @@ function figuresOf({
   usage,
   queue_ms: queueMs = 0,
   duration_ms: durationMs,
+  interrupted,
 }: AnswerFigures): string[] {
   const { input_tokens: input = null, output_tokens: output = null, cost_usd: cost } = usage ?? {};
   return [
@@ -318,6 +325,7 @@ function figuresOf({
     ...(cost === undefined ? [] : [costText(cost)]),
     ...(durationMs === undefined ? [] : [durationText(durationMs)]),
     ...(queueMs < 100 ? [] : [`${durationText(queueMs)} in the queue`]),
+    ...(interrupted === true ? ['ended early'] : []),
   ];
 }
 

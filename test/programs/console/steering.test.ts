@@ -62,6 +62,20 @@ describe('A message that is written during an answer', () => {
     await ask.button('Stop').click();
   });
 
+  it('is shown with the stored answer that it was added to', async () => {
+    const answer = { role: 'assistant', content: 'Let me look. Paris.', interrupted: true } as const;
+    const added_messages = [{ at: 12, content: 'Only in France.' }];
+    const messages = [
+      { role: 'user', content: 'Which towns?' },
+      { ...answer, added_messages },
+    ];
+    const { body } = await service.post('/chat/import', { messages });
+    await openConsole(browser, service, `/ask?conversation=${body.conversation_id}`);
+    await ask.lastAnswer.getByText('You added during the answer: Only in France.').waitFor();
+    await ask.lastAnswer.getByText('ended early').waitFor();
+    expectClean(browser, service);
+  });
+
   it('stays in its field if the service refuses it', async () => {
     await openConsole(browser, service, '/ask');
     await ask.send('drip 300 30');
