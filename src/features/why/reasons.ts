@@ -67,10 +67,16 @@ export class JobReasons {
       for (const each of added) if (sentences.length < maxSentences && !sentences.includes(each)) sentences.push(each);
     };
     add(...choice.passed.map(({ route, reason }) => `${nameOf(route)} was passed over, because ${passes[reason]}.`));
-    add(`${routeText(choice.route)}, because ${ruleOf(request, choice)}.`);
+    let current = routeText(choice.route);
+    add(`${current}, because ${ruleOf(request, choice)}.`);
     const known = new Set<WaitReason>();
     return {
-      reroute: (route) => add(`${routeText(route)} after another route could not answer, or a better one was free.`),
+      reroute: (route) => {
+        const text = routeText(route);
+        // A background job chooses its route again when it starts, mostly the same one.
+        if (text !== current) add(`${text} after another route could not answer, or a better one was free.`);
+        current = text;
+      },
       waits: (position, reason) => {
         if (!known.has(reason)) add(`${waitText(position, reason, this.#slotsOf(request.client))}.`);
         known.add(reason);
