@@ -3,7 +3,7 @@ import type { ErrorForm } from '../../worker/http/exchange.js';
 import type { EndCause } from './views.js';
 
 /** Answer to a line: its JSON, and the fields of the request that the service has ignored. */
-export interface LineAnswer {
+interface LineAnswer {
   readonly requestId: string;
   readonly body: string;
   readonly ignored: readonly string[];

@@ -20,7 +20,7 @@ export const steerRequest = z
 
 const reached = z.enum(['turn', 'next_turn']);
 
-export const steered = z
+const steered = z
   .strictObject({
     success: z.literal(true),
     reached: reached.nullable().meta({
