@@ -2,6 +2,7 @@ import type { OperatorAct } from '../../shared/acts.js';
 import type { ModelCapabilities } from '../../shared/api/models.js';
 import type { LimitUse } from '../../shared/api/usage.js';
 import type { JobForm } from '../../shared/background.js';
+import type { OnFault } from '../../shared/contained.js';
 import { invalid } from '../../shared/errors.js';
 import type { JobRequest, PassReason } from '../../shared/job.js';
 import type { Capabilities, Turn } from '../cli/contract/adapter.js';
@@ -126,9 +127,9 @@ export class FeatureHooks implements JobFeatures {
     return this.#parts.flatMap((part) => part.limitUsesOf?.(client) ?? []);
   }
 
-  traceJob(request: JobRequest, choice: RouteChoice): JobTrace | null {
+  traceJob(request: JobRequest, choice: RouteChoice, onFault: OnFault): JobTrace | null {
     const traces = this.#parts.flatMap(({ job }) => job?.trace?.(request, choice) ?? []);
-    return traces.length > 1 ? new JobTraces(traces) : (traces[0] ?? null);
+    return traces.length > 0 ? new JobTraces(traces, onFault) : null;
   }
 
   /** Reports a background job whose end is stored. */

@@ -1,3 +1,4 @@
+import type { OnFault } from '../../shared/contained.js';
 import type { JobRequest } from '../../shared/job.js';
 import type { Capabilities, Turn } from '../cli/contract/adapter.js';
 import type { Route } from '../cli/route.js';
@@ -26,6 +27,6 @@ export interface JobFeatures {
   prepareTurn(turn: Turn, job: PreparedJob, extras: Capabilities): Promise<Turn>;
   /** Returns another route after the route of a job has failed; null if no feature has one. */
   nextRoute(job: RoutedJob, error: unknown, hasRoom: (route: Route) => boolean): RouteChoice | null;
-  /** Returns the observer of the steps of a job; null for a job that no feature traces. */
-  traceJob(request: JobRequest, choice: RouteChoice): JobTrace | null;
+  /** Returns the observer of the steps of a job, which never throws; null for a job that no feature traces. */
+  traceJob(request: JobRequest, choice: RouteChoice, onFault: OnFault): JobTrace | null;
 }

@@ -118,7 +118,7 @@ export class JobRunner {
   backgroundJob(request: JobRequest, background: BackgroundPart): Job<BackgroundPart> {
     const choice = this.#admission.chooseRoute(request, true);
     const { clock, features } = this.#resources;
-    const trace = features.traceJob(request, choice);
+    const trace = features.traceJob(request, choice, this.#observer.jobBroke);
     return new Job({ request, choice, events: background.log, background, trace }, background.signal, clock);
   }
 
@@ -288,7 +288,7 @@ export class JobRunner {
     const { route } = choice;
     try {
       const { clock, features } = this.#resources;
-      const trace = features.traceJob(request, choice);
+      const trace = features.traceJob(request, choice, this.#observer.jobBroke);
       const { ticket, prepared } = this.#admission.admit(request, route, (state) => this.#isFree(state, route.cli));
       return orGivenBack([prepared.turn, ticket], () => {
         const job = new Job({ request, choice, events, background: null, trace }, caller, clock);

@@ -169,14 +169,17 @@ export class PositionReports {
 
   async #report(): Promise<void> {
     this.#isReporting = true;
-    while (this.#hasNews) {
-      await delay(this.#clock, this.#pauseMs);
-      this.#hasNews = false;
-      this.#dueMs = Number.POSITIVE_INFINITY;
-      const pass = this.#positions();
-      while (!this.#reportSlice(pass)) await delay(this.#clock, pauseMs);
+    try {
+      while (this.#hasNews) {
+        await delay(this.#clock, this.#pauseMs);
+        this.#hasNews = false;
+        this.#dueMs = Number.POSITIVE_INFINITY;
+        const pass = this.#positions();
+        while (!this.#reportSlice(pass)) await delay(this.#clock, pauseMs);
+      }
+    } finally {
+      this.#isReporting = false;
     }
-    this.#isReporting = false;
   }
 
   get #pauseMs(): number {

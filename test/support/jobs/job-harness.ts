@@ -16,6 +16,7 @@ import { Redactor } from '../../../src/primary/cli/process/redactor.js';
 import type { Route } from '../../../src/primary/cli/route.js';
 import { ConversationStore } from '../../../src/primary/conversations/conversation-store.js';
 import { oneHostGate } from '../../../src/primary/conversations/turn-gate.js';
+import type { PrimaryPart } from '../../../src/primary/features/feature.js';
 import { FeatureHooks } from '../../../src/primary/features/feature-hooks.js';
 import { SeenClients } from '../../../src/primary/health/evidence.js';
 import { type BackgroundJob, BackgroundJobs, type EndedByAdmin } from '../../../src/primary/jobs/background-jobs.js';
@@ -134,7 +135,7 @@ export interface JobOptions {
   readonly release?: () => Promise<void>;
   readonly extras?: Capabilities;
   /** Creates the observers of jobs. By default, no job is traced. */
-  readonly traceJob?: FeatureHooks['traceJob'];
+  readonly traceJob?: TraceJob;
   /** Maximum number of waiting background jobs. */
   readonly maxJobs?: number;
   readonly jobTtlMs?: number;
@@ -278,6 +279,8 @@ function routerTo(clis: readonly ModelCli[], state: State, models: Partial<Model
   };
 }
 
+type TraceJob = NonNullable<NonNullable<PrimaryPart['job']>['trace']>;
+
 const maxOutputBytes = 10_000;
 
 /** Returns the hooks of features that limit searches, and choose among the models that a request names. */
@@ -285,7 +288,7 @@ function hooksWith(
   state: State,
   router: ReturnType<typeof routerTo>,
   searches: SearchQuota,
-  trace: FeatureHooks['traceJob'],
+  trace: TraceJob,
 ): FeatureHooks {
   const routes = new FallbackRoutes(router, { rules: [], waitMs: 600_000, mayFallBack: () => true });
   const check = (request: JobRequest) => routes.checkRequest(request);

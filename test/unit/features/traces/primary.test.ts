@@ -36,7 +36,8 @@ describe('The traces of a primary', () => {
 
   it('observe the jobs whose trace is sampled', () => {
     const { hooks } = tracedPrimary();
-    const traced = (isSampled: boolean) => hooks.traceJob({ trace: { ...trace, isSampled } } as never, {} as never);
+    const traced = (isSampled: boolean) =>
+      hooks.traceJob({ trace: { ...trace, isSampled } } as never, {} as never, () => {});
     expect([traced(true) === null, traced(false) === null]).toEqual([false, true]);
     expect(spansOfJobs({ add: () => {} }, new FakeClock())({} as never, {} as never)).toBeNull();
   });
@@ -44,7 +45,7 @@ describe('The traces of a primary', () => {
   it('without a collector observe no job, and count nothing', async () => {
     const part = createTraces(null)(core);
     const hooks = new FeatureHooks([part]);
-    expect(hooks.traceJob({ trace: { ...trace, isSampled: true } } as never, {} as never)).toBeNull();
+    expect(hooks.traceJob({ trace: { ...trace, isSampled: true } } as never, {} as never, () => {})).toBeNull();
     expect(hooks.handlers.traceSampler?.({} as never)).toEqual({ sampler: null });
     expect(hooks.counters[0]?.read()).toEqual({ exported: 0, dropped: 0 });
     expect(part.storedKinds).toMatchObject([{ kind: 'traces', place: 'nowhere' }]);

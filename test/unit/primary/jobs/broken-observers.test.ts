@@ -1,4 +1,4 @@
-import { answers, jobHarness, throws } from '../../../support/jobs/job-harness.js';
+import { answers, barrier, jobHarness, throws } from '../../../support/jobs/job-harness.js';
 
 describe('An observer that throws', () => {
   it.each(['jobStarted', 'firstDelta', 'inputCounted'] as const)(
@@ -56,6 +56,26 @@ describe('An observer that throws', () => {
     expect(await harness.turn(conversationId)).toBe(conversationId);
     await harness.expectTidy();
   });
+});
+
+it('A trace that throws neither ends a job nor stops the positions of all jobs', async () => {
+  const broken = (): never => {
+    throw new TypeError('the trace is broken');
+  };
+  const turn = () => ({ ended: broken, failed: broken });
+  const trace = { reroute: broken, waits: broken, waited: broken, acquiring: broken, turn };
+  const { wait, open } = barrier();
+  const harness = jobHarness({ traceJob: () => trace, start: wait });
+  const jobs = Array.from({ length: 3 }, () => harness.start());
+  await harness.clock.advance(2000);
+  const last = harness.start();
+  await harness.clock.advance(2000);
+  open();
+  for (const { end } of [...jobs, last]) expect(await end()).toMatchObject({ outcome: 'ok' });
+  const positions = (await last.events).flatMap((event) => (event.type === 'job-queued' ? [event.position] : []));
+  expect(positions[0]).toBe(3);
+  expect(new Set(harness.broken)).toEqual(new Set([new TypeError('the trace is broken')]));
+  await harness.expectTidy();
 });
 
 it('A job that cannot be prepared after its admission gives back its slot', async () => {
