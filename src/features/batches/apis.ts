@@ -1,4 +1,6 @@
 import type { BatchApi } from '../../primary/store/contract/files.js';
+import { RelayError } from '../../shared/errors.js';
+import type { OfflineRoutes } from '../../worker/jobs/offline-routes.js';
 import type { LineForm } from './line-form.js';
 import { messageLines } from './message-lines.js';
 import { openAiLines } from './openai-lines.js';
@@ -20,4 +22,10 @@ const apis: Readonly<Record<(typeof batchApis)[number], KnownApi>> = {
 /** Returns the API of a batch. Batches of an unknown one get the form of OpenAI's API. */
 export function apiOf(name: BatchApi): KnownApi {
   return (apis as Readonly<Record<BatchApi, KnownApi>>)[name] ?? { route: '', form: openAiLines };
+}
+
+/** Throws `not_found` if this service does not have the API of a new batch. */
+export function checkApi(name: BatchApi, routes: OfflineRoutes): void {
+  const { route } = apiOf(name);
+  if (routes[route] === undefined) throw new RelayError('not_found', `this service does not have ${route}`);
 }

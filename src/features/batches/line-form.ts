@@ -15,6 +15,8 @@ export interface LineForm {
   customIdIn(id: string | null): string | null;
   /** Returns the body of the request in a line. Rejects with `validation_error`. */
   bodyIn(bytes: Buffer, route: string): Promise<Readonly<Record<string, unknown>>>;
+  /** Form of errors if this service no longer has the API. */
+  readonly noApi: ErrorForm;
   answered(customId: string, answer: LineAnswer): string;
   /** `errorForm`: form of errors of the API. */
   failed(customId: string | null, requestId: string, error: RelayError, errorForm: ErrorForm): string;

@@ -3,7 +3,7 @@ import { cancelled, fromWire, invalid, isCancelled, isDefect, RelayError, toRela
 import type { Handlers, RequestOf } from '../../shared/ipc/peer.js';
 import { stringifyExactly } from '../../shared/text/exact-json.js';
 import type { SentBody } from '../../worker/http/answer-recorder.js';
-import type { ErrorForm, Primary } from '../../worker/http/exchange.js';
+import type { Primary } from '../../worker/http/exchange.js';
 import { formOf, storedBody } from '../../worker/jobs/background.js';
 import type { JobInspector } from '../../worker/jobs/documents.js';
 import { fillFiles, type ReadReferences } from '../../worker/jobs/file-references.js';
@@ -62,14 +62,8 @@ function lineApi(api: string, { features }: LineParts): LineApi {
 
 /** Returns the result of a line that has failed, in the form of its API. */
 function failedLine({ form, route }: LineApi, id: string | null, requestId: string, error: RelayError): LineResult {
-  return { text: form.failed(id, requestId, error, route?.errorForm ?? plainErrors), outcome: 'errored' };
+  return { text: form.failed(id, requestId, error, route?.errorForm ?? form.noApi), outcome: 'errored' };
 }
-
-/** Form of errors if this service no longer has the API of a batch. */
-const plainErrors: ErrorForm = ({ message }) => ({
-  status: 404,
-  body: { error: { type: 'not_found_error', message } },
-});
 
 function noApi(): RelayError {
   return new RelayError('not_found', 'this service no longer has the API of the batch');

@@ -16,6 +16,10 @@ export const messageLines: LineForm = {
   customIdIn: (id) => customId.safeParse(id).data ?? null,
   bodyIn: async (bytes) => (await readJsonBytes(bytes, batchRequest)).params,
   answered: (id, { body }) => `{"custom_id":${JSON.stringify(id)},"result":{"type":"succeeded","message":${body}}}`,
+  noApi: ({ message }, request_id) => ({
+    status: 404,
+    body: { type: 'error', error: { type: 'not_found_error', message }, request_id },
+  }),
   failed: (id, requestId, error, errorForm) => {
     const { body } = errorForm(error, requestId);
     return JSON.stringify({ custom_id: id, result: { type: 'errored', error: body } });

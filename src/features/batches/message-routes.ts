@@ -6,13 +6,13 @@ import { readBody } from '../../worker/http/body.js';
 import type { AsyncHandler } from '../../worker/http/exchange.js';
 import { onceFor, sendJson, sendRecorded } from '../../worker/http/responses.js';
 import { setIgnoredQuery } from '../../worker/jobs/job-request.js';
-import type { JobParts } from '../../worker/jobs/run-job.js';
 import { anthropicFields, anthropicPage } from '../files/anthropic-form.js';
 import { sendFile } from '../files/content.js';
 import { pageBody } from '../files/pages.js';
 import { storeFile } from '../files/upload.js';
+import { checkApi } from './apis.js';
 import { batchRequest } from './message-lines.js';
-import { batchKey, callerOf } from './requests.js';
+import { type BatchParts, batchKey, callerOf } from './requests.js';
 import type { BatchCalls } from './shared.js';
 import type { BatchView } from './views.js';
 
@@ -21,8 +21,9 @@ export const messageBatchRequest = z.strictObject({
 });
 
 /** Creates a batch. Its requests are stored as a file of lines, like those of OpenAI's API. */
-export function postMessageBatch(primary: BatchCalls, bodies: JobParts['bodies']): AsyncHandler {
+export function postMessageBatch(primary: BatchCalls, { bodies, features }: BatchParts): AsyncHandler {
   return async (req, res) => {
+    checkApi('messages', features.offlineRoutes);
     const { requests } = await readBody(req, res, bodies, messageBatchRequest);
     refuseRepeated(requests.map((request) => request.custom_id));
     const { client } = res.locals;

@@ -40,6 +40,10 @@ export const openAiLines: LineForm = {
     const response = `{"status_code":200,"request_id":${JSON.stringify(requestId)},"body":${body}${more}}`;
     return lineText(id, response, 'null');
   },
+  noApi: ({ message }) => ({
+    status: 404,
+    body: { error: { message, type: 'invalid_request_error', code: 'not_found', param: null } },
+  }),
   failed: (id, requestId, error, errorForm) => {
     const { status, body } = errorForm(error, requestId);
     return lineText(id, JSON.stringify({ status_code: status, request_id: requestId, body }), 'null');

@@ -7,11 +7,11 @@ import { readBody } from '../../worker/http/body.js';
 import type { AsyncHandler } from '../../worker/http/exchange.js';
 import { onceFor, sendJson, sendRecorded, untilGone } from '../../worker/http/responses.js';
 import { setIgnoredQuery } from '../../worker/jobs/job-request.js';
-import type { JobParts } from '../../worker/jobs/run-job.js';
 import { openAiFields, openAiPage } from '../files/openai-form.js';
 import { pageBody, seconds } from '../files/pages.js';
+import { checkApi } from './apis.js';
 import { refuseRepeatedIds } from './custom-ids.js';
-import { batchKey, callerOf } from './requests.js';
+import { type BatchParts, batchKey, callerOf } from './requests.js';
 import type { BatchCalls } from './shared.js';
 import type { BatchView } from './views.js';
 
@@ -36,10 +36,11 @@ export const batchCreateRequest = z.strictObject({
   metadata: metadata.nullish(),
 });
 
-export function postBatch(primary: BatchCalls, bodies: JobParts['bodies']): AsyncHandler {
+export function postBatch(primary: BatchCalls, { bodies, features }: BatchParts): AsyncHandler {
   const inLineOf = inLines(); // each client reads one file at a time, so that clients have equal shares
   return async (req, res) => {
     const body = await readBody(req, res, bodies, batchCreateRequest);
+    checkApi(apis[body.endpoint], features.offlineRoutes);
     const { client } = res.locals;
     const order = {
       client,

@@ -2,6 +2,10 @@ import type { Request } from 'express';
 import type { BatchCaller } from '../../primary/store/contract/files.js';
 import type { Reply } from '../../worker/http/exchange.js';
 import { refusesFallback } from '../../worker/jobs/job-request.js';
+import type { JobParts } from '../../worker/jobs/run-job.js';
+
+/** Dependencies of the requests that create batches. */
+export type BatchParts = Pick<JobParts, 'bodies' | 'features'>;
 
 /** Returns the id in the path, and the client. */
 export function batchKey({ params }: Request, { locals }: Reply) {

@@ -22,7 +22,7 @@ export function createPart(core: WorkerCore<typeof calls & typeof fileCalls>): W
     {
       route: '/v1/messages/batches',
       get: [...mayCall, getMessageBatches(primary)],
-      post: [...beforeJob, postMessageBatch(primary, bodies)],
+      post: [...beforeJob, postMessageBatch(primary, jobs)],
     },
     {
       route: '/v1/messages/batches/{batch_id}',
@@ -31,7 +31,7 @@ export function createPart(core: WorkerCore<typeof calls & typeof fileCalls>): W
     },
     { route: '/v1/messages/batches/{batch_id}/results', get: [...mayCall, getMessageBatchResults(primary)] },
     { route: '/v1/messages/batches/{batch_id}/cancel', post: [...mayCall, cancelMessageBatch(primary)] },
-    { route: '/v1/batches', get: [...mayCall, getBatches(primary)], post: [...beforeJob, postBatch(primary, bodies)] },
+    { route: '/v1/batches', get: [...mayCall, getBatches(primary)], post: [...beforeJob, postBatch(primary, jobs)] },
     { route: '/v1/batches/{batch_id}', get: [...mayCall, getBatch(primary)] },
     { route: '/v1/batches/{batch_id}/cancel', post: [...mayCall, cancelBatch(primary)] },
   ];

@@ -234,11 +234,13 @@ describe('The result of a line', () => {
 
 describe('A batch whose API was removed from the service', () => {
   const message = 'this service no longer has the API of the batch';
+  const messagesError = { type: 'error', error: { type: 'not_found_error', message }, request_id: expect.any(String) };
+  const openAiError = { message, type: 'invalid_request_error', code: 'not_found', param: null };
 
   it.each([
-    ['chat', { response: { status_code: 404, body: { error: { message } } }, error: null }],
-    ['messages', { result: { type: 'errored', error: { error: { message } } } }],
-    ['other', { response: { status_code: 404, body: { error: { message } } }, error: null }],
+    ['chat', { response: { status_code: 404, body: { error: openAiError } }, error: null }],
+    ['messages', { result: { type: 'errored', error: messagesError } }],
+    ['other', { response: { status_code: 404, body: { error: openAiError } }, error: null }],
   ])('ends, because its lines fail with the reason: %s', async (api, line) => {
     const text = openAiLine('/v1/chat/completions', chat);
     const { submitLine, defects } = handlersWith({}, text, {});
