@@ -120,6 +120,7 @@ export async function askForTrial(
 
 /** Owns the answer to the trial question while it is streamed, and its times. */
 class Trial {
+  readonly hidesThoughts = true;
   readonly hasEnough = false;
   readonly isFull = false;
   readonly #clock: Clock;

@@ -340,7 +340,7 @@ export function consultPlan(args: readonly string[], file: string | undefined, p
 }
 
 const end: TurnEvent = { type: 'turn-end', text: null, model: null, usage: unknownUsage };
-const noSink = { write: () => {}, hasEnough: false, isFull: false, room: async () => {} };
+const noSink = { write: () => {}, hidesThoughts: true, hasEnough: false, isFull: false, room: async () => {} };
 
 /**
  * Script that runs a program whose stdin never ends and whose output goes nowhere, so that the program notices nothing

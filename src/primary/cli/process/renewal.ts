@@ -39,6 +39,7 @@ export function isHarmless({ code, reason }: RelayError): boolean {
 /** Sink for the rest of an interrupted answer, which is dropped. */
 export const interruptedAnswer: TurnSink = {
   write: () => {},
+  hidesThoughts: true,
   hasEnough: false,
   isFull: false,
   room: async () => {},
