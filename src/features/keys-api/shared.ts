@@ -1,7 +1,8 @@
 import { join } from 'node:path';
 import { z } from 'zod';
 import { accessErrors, keptErrors, readingErrors } from '../../shared/api/endpoints.js';
-import type { SettingsOfFiles } from '../../shared/config/feature-variables.js';
+import { digestsOf } from '../../shared/config/api-keys.js';
+import type { FileFindings, SettingsOfFiles } from '../../shared/config/feature-variables.js';
 import type { ReadFile } from '../../shared/config/secrets.js';
 import { type FeatureEndpoint, type KeyFields, type RequestFields, withFields } from '../../shared/features/feature.js';
 import { actor } from '../../shared/ipc/protocol.js';
@@ -95,14 +96,18 @@ export const logEvents = {
   key_rotated: 'a client replaced the value of a key over HTTP: name, by',
 } as const;
 
-/** Returns a warning if the file of the keys is damaged or unreadable. */
-export async function findFileWarnings({ store, stateFolder, needsKey, keyOptions }: SettingsOfFiles, read: ReadFile) {
-  if (store.isShared || stateFolder === null || !needsKey) return [];
+/** Reads the digests in the file of the keys; finds a warning if the file is damaged or unreadable. */
+export async function inspectFiles(
+  { store, stateFolder, needsKey, keyOptions }: SettingsOfFiles,
+  read: ReadFile,
+): Promise<FileFindings> {
+  if (store.isShared || stateFolder === null || !needsKey) return { warnings: [], keyDigests: [] };
   const path = join(stateFolder, stateFileName);
   try {
-    await readMadeKeysAt(path, read, keyOptions);
-    return [];
+    const keys = await readMadeKeysAt(path, read, keyOptions);
+    return { warnings: [], keyDigests: keys.flatMap(digestsOf) };
   } catch (error) {
-    return [`MODEL_API_STATE_FOLDER: ${path} ${(error as Error).message}: no key in it works`];
+    const warning = `MODEL_API_STATE_FOLDER: ${path} ${(error as Error).message}: no key in it works`;
+    return { warnings: [warning], keyDigests: [] };
   }
 }

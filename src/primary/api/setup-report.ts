@@ -1,6 +1,7 @@
 import type { CheckReport, TrialAnswer } from '../../shared/api/setup.js';
 import type { Clock } from '../../shared/clock.js';
 import { localUrl } from '../../shared/config/addresses.js';
+import { digestsOf } from '../../shared/config/api-keys.js';
 import { type Config, ConfigFault } from '../../shared/config/config.js';
 import { RelayError, toRelayError } from '../../shared/errors.js';
 import { FileFaults } from '../access/file-faults.js';
@@ -67,8 +68,8 @@ export async function reportSetup(
 
 /** Returns the context of model CLIs that run no jobs. */
 function contextWithoutJobs(config: Config, host: Host) {
-  const { apiKeys, namedKeys } = config;
-  const digests = new Set([...apiKeys, ...namedKeys].map(({ digest }) => digest));
+  const { apiKeys, namedKeys, featureKeyDigests } = config;
+  const digests = new Set([...[...apiKeys, ...namedKeys].flatMap(digestsOf), ...featureKeyDigests]);
   const redactor = new Redactor(secretsOf(host.env, config), (digest) => digests.has(digest));
   const observerOf = cliMetrics();
   return {

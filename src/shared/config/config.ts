@@ -8,6 +8,7 @@ import { type CliFamily, cliFamiliesOf, cliSchemas, clisFaults, needsCommand } f
 import { commandWarnings } from './command-warnings.js';
 import {
   type ConfiguredFeature,
+  type FileFindings,
   portsOf,
   type SettingsOfFiles,
   secretNames,
@@ -75,17 +76,16 @@ export async function loadConfig(
   const { apiKeys, namedKeys, personLines, groupLines, lineFaults } = keys;
   const needsKey = keys.needsKey || hasPeople;
   const ofFiles = { store: values.MODEL_API_STORE, stateFolder, needsKey, keyOptions };
+  const found = await findInFiles(env, files, features, ofFiles);
   return frozen({
     ...settingsOf(values),
     conversationTtlMs:
       values.MODEL_API_CONVERSATION_TTL_SECONDS ?? defaultConversationTtlMs(values.MODEL_API_STORE.kind !== 'memory'),
     workers: values.MODEL_API_WORKERS ?? Math.min(availableParallelism(), 4),
     allowedHosts: allowedHosts(values),
-    apiKeys,
-    oauthToken,
-    ...{ namedKeys, groupLines, personLines, keyOptions },
+    ...{ apiKeys, oauthToken, namedKeys, groupLines, personLines, keyOptions },
     ...stateFiles(stateFolder),
-    ...{ featureValues, featurePorts },
+    ...{ featureValues, featurePorts, featureKeyDigests: found.keyDigests },
     featureModels: features.flatMap((each) => each.namedModels?.(featureValues) ?? []),
     featureSecrets: secretsIn(featureValues, features),
     ...{ keysFileFaults: lineFaults, needsKey, production },
@@ -94,20 +94,24 @@ export async function loadConfig(
       ...warningsOf(env, values),
       ...features.flatMap((each) => each.findWarnings(featureValues, facts)),
       ...keys.warnings,
-      ...(await fileWarnings(env, files, features, ofFiles)),
+      ...found.warnings,
     ],
   });
 }
 
-/** Returns warnings about files, of the core and of features. */
-async function fileWarnings(
+/** Returns what features find in their files, and warnings about the files of the core. */
+async function findInFiles(
   env: Environment,
   files: KeyFiles,
   features: readonly ConfiguredFeature[],
   settings: SettingsOfFiles,
-): Promise<readonly string[]> {
-  const found = await Promise.all(features.map((each) => each.findFileWarnings?.(settings, files.read) ?? []));
-  return [...found.flat(), ...(await openSecrets(env, files, secretNames(features, ['whole'])))];
+): Promise<FileFindings> {
+  const found = await Promise.all(features.map(async (each) => each.inspectFiles?.(settings, files.read)));
+  const secretWarnings = await openSecrets(env, files, secretNames(features, ['whole']));
+  return {
+    warnings: [...found.flatMap((each) => each?.warnings ?? []), ...secretWarnings],
+    keyDigests: found.flatMap((each) => each?.keyDigests ?? []),
+  };
 }
 
 /** Returns warnings about values that are suspect. */

@@ -68,6 +68,13 @@ export interface SettingsOfFiles {
   readonly keyOptions: OptionTable;
 }
 
+/** What a feature finds in the files that it reads when it starts. */
+export interface FileFindings {
+  readonly warnings: readonly string[];
+  /** Digests of the keys in these files. */
+  readonly keyDigests: readonly string[];
+}
+
 /** Everything about a feature that the configuration reads: its variables with their checks, its headers, its options of keys, its model CLIs and its kind of stores. */
 export interface ConfiguredFeature<V extends FeatureVariables = FeatureVariables> {
   readonly variables: V;
@@ -85,8 +92,8 @@ export interface ConfiguredFeature<V extends FeatureVariables = FeatureVariables
   namedModels?(values: ValuesOf<V>): readonly string[];
   /** Returns warnings about the values, which do not prevent the start. */
   findWarnings(values: ValuesOf<V>, core: CoreFacts): readonly string[];
-  /** Returns warnings about the files that the feature reads when it starts. */
-  findFileWarnings?(settings: SettingsOfFiles, read: ReadFile): Promise<readonly string[]>;
+  /** Reads the files that the feature reads when it starts. */
+  inspectFiles?(settings: SettingsOfFiles, read: ReadFile): Promise<FileFindings>;
 }
 
 /** Returns the additional ports of all features. A variable with a fault has no value. */

@@ -5,6 +5,7 @@ import { replaceFile } from '../../../src/shared/replace-file.js';
 import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';
 import { until } from '../../support/basics/until.js';
 import { upload } from '../../support/clients/batches.js';
+import { runCommand } from '../../support/clients/command.js';
 import { headersOf, type NamedKeys, writeNamedKeys } from '../../support/doors/named-keys.js';
 import { type Service, startService, twoWorkers } from '../../support/service/service.js';
 
@@ -57,6 +58,16 @@ const acts = async () => {
 };
 
 describe('A key that is made over HTTP', () => {
+  it('is never in the report of check --ask, even if the program prints it', async () => {
+    const { key } = (await service.post('/keys', { name: 'printed' }, operator)).body;
+    const program = join(folder.path, 'bad.sh');
+    await writeFile(program, `#!/bin/sh\necho refused: ${key} >&2\nexit 3\n`, { mode: 0o755 });
+    const cli = { MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: program, MODEL_API_EXPOSE_STDERR: 'true' };
+    const { stdout, stderr } = await runCommand(['check', '--ask'], { env: { ...env, ...cli } });
+    expect(stdout).toMatch(/^answer .*refused: \[API key\]/m);
+    expect(stdout + stderr).not.toContain(String(key));
+  });
+
   it('works at once, survives a restart and a reload of the keys file, and works no more when it is deleted', async () => {
     const made = await service.post('/keys', { name: 'lab', scopes: ['ask'], rate: '60/60' }, operator);
     expect([made.status, made.headers.get('cache-control')]).toEqual([201, 'no-store']);

@@ -1,4 +1,4 @@
-import { endpointsWith, findFileWarnings } from '../../../../src/features/keys-api/shared.js';
+import { endpointsWith, inspectFiles } from '../../../../src/features/keys-api/shared.js';
 import { storeFamiliesOf, storeSchema } from '../../../../src/shared/config/stores.js';
 import { keyOptions } from '../../../support/basics/key-options.js';
 
@@ -9,9 +9,10 @@ describe('The check of the file with the keys', () => {
   const read = async () => '{';
 
   it('warns of a damaged file', async () => {
-    expect(await findFileWarnings(settings, read)).toEqual([
-      'MODEL_API_STATE_FOLDER: /state/made-keys.json is damaged: no key in it works',
-    ]);
+    expect(await inspectFiles(settings, read)).toEqual({
+      warnings: ['MODEL_API_STATE_FOLDER: /state/made-keys.json is damaged: no key in it works'],
+      keyDigests: [],
+    });
   });
 
   it.each([
@@ -20,7 +21,7 @@ describe('The check of the file with the keys', () => {
     ['requests need no key', { ...settings, needsKey: false }, read],
     ['several hosts share a store', { ...settings, store: { ...store, isShared: true } }, read],
   ] as const)('is silent if %s', async (_, each, readFile) => {
-    expect(await findFileWarnings(each, readFile)).toEqual([]);
+    expect(await inspectFiles(each, readFile)).toEqual({ warnings: [], keyDigests: [] });
   });
 });
 

@@ -414,6 +414,7 @@ describe('The configuration', () => {
       cgroup: 'auto',
       cliMemoryBytes: null,
       featureSecrets: [],
+      featureKeyDigests: [],
       console: 'on',
       logLevel: 'info',
       logFormat: 'auto',
