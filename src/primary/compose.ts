@@ -146,7 +146,7 @@ export function compose(input: StartInput) {
   const conversations = createConversations(input, signals);
   const observation = createObservation(input, access, room, conversations, signals);
   const counters = createCounters(input);
-  const features = new FeatureHooks();
+  const features = new FeatureHooks([], input.host.defects.record);
   const models = createModels(input, access, { ...observation, ...counters, features }, signals);
   const earlier = { ...input, ...access, room, ...conversations, ...observation, ...counters, ...models, features };
   const jobs = createJobs(earlier);

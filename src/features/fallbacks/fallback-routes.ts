@@ -33,7 +33,7 @@ export class FallbackRoutes {
   }
 
   /** Throws `validation_error` if the client may not name one of these models, or only one model. */
-  checkRequest({ fallbacks = [], client }: Pick<JobRequest, 'fallbacks' | 'client'>): void {
+  checkModels({ fallbacks = [], client }: Pick<JobRequest, 'fallbacks' | 'client'>): void {
     for (const name of fallbacks) this.#router.checkModel(name, client);
     if (fallbacks.length > 0 && !this.#settings.mayFallBack(client))
       throw invalid('model', 'must be one model, because the API key has fallback=off');

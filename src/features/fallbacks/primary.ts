@@ -14,7 +14,7 @@ export function createFallbacks({
     const counts = new MoveCounts();
     return {
       job: {
-        check: (request) => routes.checkRequest(request),
+        checkModels: (request) => routes.checkModels(request),
         route: (...question) => routes.choose(...question),
         failed: (...failure) => routes.next(...failure),
         moved: ({ requestId, trace }, from, to, reason) => {

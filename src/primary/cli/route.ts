@@ -291,11 +291,10 @@ export class ModelRouter<C extends Pick<NamedAdapter, 'name'> = ModelCli> {
     return cli === route.cli ? route : { ...route, cli };
   }
 
-  /** Throws `validation_error` for a model that the client may not name, and `forbidden` if it has no account. */
-  check(request: RoutedRequest): void {
-    const { model, client } = request;
-    const name = modelFor(model, this.#choiceOf(client));
+  /** Throws `forbidden` if the client may not use an account of the CLI. It must be able to name the model. */
+  checkAccount(request: RoutedRequest): void {
     if (this.#accounts === null) return;
+    const name = modelFor(request.model, this.#choiceOf(request.client));
     const { cli } = this.split(name);
     const route = { cli, circuit: '', publicModel: name, account: null };
     if (this.#chooseAccount(this.#accounts, route, request) === null)

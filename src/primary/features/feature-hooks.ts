@@ -2,7 +2,7 @@ import type { OperatorAct } from '../../shared/acts.js';
 import type { ModelCapabilities } from '../../shared/api/models.js';
 import type { LimitUse } from '../../shared/api/usage.js';
 import type { JobForm } from '../../shared/background.js';
-import type { OnFault } from '../../shared/contained.js';
+import { contained, type OnFault } from '../../shared/contained.js';
 import { invalid } from '../../shared/errors.js';
 import type { JobRequest, PassReason } from '../../shared/job.js';
 import type { Capabilities, Turn } from '../cli/contract/adapter.js';
@@ -21,12 +21,21 @@ export function endedJobOf({ id, client, operation, requestId, form, end }: JobR
   return end && { id, request: { client, operation, requestId }, form, end };
 }
 
-/** Calls the hooks of all features, in the order of their list. */
+const raise: OnFault = (fault) => {
+  throw fault;
+};
+
+/**
+ * Calls the hooks of all features, in the order of their list. An exception of a hook that refuses nothing goes to
+ * `onFault`, and neither the core nor the other features notice it.
+ */
 export class FeatureHooks implements JobFeatures {
   readonly #parts: PrimaryPart[];
+  readonly #onFault: OnFault;
 
-  constructor(parts: readonly PrimaryPart[] = []) {
+  constructor(parts: readonly PrimaryPart[] = [], onFault: OnFault = raise) {
     this.#parts = [...parts];
+    this.#onFault = onFault;
   }
 
   /** Creates the parts of all features. The core exists before them, and calls their hooks only afterwards. */
@@ -42,11 +51,11 @@ export class FeatureHooks implements JobFeatures {
   }
 
   get counters(): readonly FeatureMetric[] {
-    return this.#parts.flatMap(({ counters = [] }) => counters);
+    return this.#parts.flatMap(({ counters = [] }) => counters.map((each) => this.#readable(each)));
   }
 
   get gauges(): readonly FeatureMetric[] {
-    return this.#parts.flatMap(({ gauges = [] }) => gauges);
+    return this.#parts.flatMap(({ gauges = [] }) => gauges.map((each) => this.#readable(each)));
   }
 
   get modelAbilities(): string[] {
@@ -70,9 +79,13 @@ export class FeatureHooks implements JobFeatures {
     for (const part of this.#parts) await part.beforeAct?.(act);
   }
 
-  checkRequest(request: JobRequest): void {
+  checkModels(request: JobRequest): void {
     const { fallbacks = [] } = request;
     if (fallbacks.length > 0 && !this.#parts.some(({ job }) => job?.route)) throw invalid('model', 'must be one model');
+    for (const { job } of this.#parts) job?.checkModels?.(request);
+  }
+
+  checkRequest(request: JobRequest): void {
     for (const { job } of this.#parts) job?.check?.(request);
   }
 
@@ -109,7 +122,7 @@ export class FeatureHooks implements JobFeatures {
 
   /** Reports that a job has moved from a route that could not answer. */
   jobMoved(request: JobRequest, from: Route, to: Route, reason: PassReason): void {
-    for (const { job } of this.#parts) job?.moved?.(request, from, to, reason);
+    this.#tell(({ job }) => job?.moved?.(request, from, to, reason));
   }
 
   /** Throws if a feature refuses this background job. */
@@ -124,7 +137,7 @@ export class FeatureHooks implements JobFeatures {
 
   /** Returns the use of the limits of a client; with null, of all limits. */
   limitUsesOf(client: string | null): LimitUse[] {
-    return this.#parts.flatMap((part) => part.limitUsesOf?.(client) ?? []);
+    return this.#collect((part) => part.limitUsesOf?.(client));
   }
 
   traceJob(request: JobRequest, choice: RouteChoice, onFault: OnFault): JobTrace | null {
@@ -134,7 +147,7 @@ export class FeatureHooks implements JobFeatures {
 
   /** Reports a background job whose end is stored. */
   backgroundEnded(ended: EndedBackgroundJob): void {
-    for (const { job } of this.#parts) job?.ended?.(ended);
+    this.#tell(({ job }) => job?.ended?.(ended));
   }
 
   /** Reports a background job that the store or another host has ended; has no effect for an open one. */
@@ -143,12 +156,13 @@ export class FeatureHooks implements JobFeatures {
     if (ended !== null) this.backgroundEnded(ended);
   }
 
+  /** Never rejects: keys that cannot be read yet are refused. */
   async refreshKeys(): Promise<void> {
-    for (const part of this.#parts) await part.refreshKeys?.();
+    for (const part of this.#parts) await this.#settle(() => part.refreshKeys?.());
   }
 
   findKeyWarnings(): string[] {
-    return this.#parts.flatMap((part) => part.findKeyWarnings?.() ?? []);
+    return this.#collect((part) => part.findKeyWarnings?.());
   }
 
   async restored(): Promise<void> {
@@ -160,11 +174,11 @@ export class FeatureHooks implements JobFeatures {
   }
 
   drain(): void {
-    for (const part of this.#parts) part.drain?.();
+    this.#tell((part) => part.drain?.());
   }
 
   expire(): void {
-    for (const part of this.#parts) part.expire?.();
+    this.#tell((part) => part.expire?.());
   }
 
   #firstOf<T>(answerOf: (part: PrimaryPart) => T | null | undefined): T | null {
@@ -175,8 +189,44 @@ export class FeatureHooks implements JobFeatures {
     return null;
   }
 
-  /** Stops all features at the same time, because each may wait for programs elsewhere. */
+  /** Stops all features at the same time, because each may wait for programs elsewhere. Never rejects. */
   async stop(): Promise<void> {
-    await Promise.all(this.#parts.map((part) => part.stop?.()));
+    await Promise.all(this.#parts.map((part) => this.#settle(() => part.stop?.())));
+  }
+
+  #tell(call: (part: PrimaryPart) => void): void {
+    const tell = contained(call, this.#onFault);
+    for (const part of this.#parts) tell(part);
+  }
+
+  #collect<T>(answersOf: (part: PrimaryPart) => readonly T[] | undefined): T[] {
+    const found: T[] = [];
+    this.#tell((part) => found.push(...(answersOf(part) ?? [])));
+    return found;
+  }
+
+  async #settle(call: () => Promise<void> | undefined): Promise<void> {
+    try {
+      await call();
+    } catch (error) {
+      this.#onFault(error);
+    }
+  }
+
+  /** Returns the metric without figures while it cannot be read. Its fault is reported once, until it can be read again. */
+  #readable(metric: FeatureMetric): FeatureMetric {
+    let isFaulty = false;
+    const read = () => {
+      try {
+        const figures = metric.read();
+        isFaulty = false;
+        return figures;
+      } catch (error) {
+        if (!isFaulty) this.#onFault(error);
+        isFaulty = true;
+        return {};
+      }
+    };
+    return { ...metric, read };
   }
 }

@@ -92,7 +92,9 @@ export interface EndedBackgroundJob {
 
 /** Hooks of a job, called in this order. */
 interface JobHooks {
-  /** Throws `validation_error` if the service must refuse this request. Has no other effect. */
+  /** Throws `validation_error` if the client may not name these models. Has no other effect. */
+  checkModels?(request: JobRequest): void;
+  /** Throws if the service must refuse this request now. Not called while the model CLI refuses all jobs. Has no other effect. */
   check?(request: JobRequest): void;
   /** Returns the rank of a job among those that wait; null for the usual one. */
   rank?(request: JobRequest): JobRank | null;

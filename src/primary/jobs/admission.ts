@@ -25,7 +25,7 @@ export interface AdmissionResources {
   readonly conversations: ConversationStore;
   /** Whether the store accepts writes. */
   readonly isStoreUp: () => boolean;
-  readonly router: Pick<ModelRouter, 'route' | 'check'>;
+  readonly router: Pick<ModelRouter, 'route' | 'checkModel' | 'checkAccount'>;
   readonly features: JobFeatures;
   readonly clock: Clock;
 }
@@ -79,8 +79,10 @@ export class Admission {
 
   /** Throws `validation_error` or `forbidden` if the client may not use the models of the request. */
   checkModel(request: JobRequest): void {
-    this.#resources.router.check(request);
-    this.#resources.features.checkRequest(request);
+    const { router, features } = this.#resources;
+    router.checkModel(request.model, request.client);
+    features.checkModels(request);
+    router.checkAccount(request);
   }
 
   /**
@@ -210,6 +212,7 @@ export class Admission {
     this.checkModel(request);
     if (request.offer !== undefined && this.#tools === 'off')
       throw invalid('tools', 'are switched off here (MODEL_API_TOOLS=off)');
+    this.#resources.features.checkRequest(request);
     const launch = launchOf(request, route, this.#resources.features.searcher);
     this.#resources.features.checkRoute(request, route);
     const bytes = requestBytes(request);

@@ -15,7 +15,9 @@ export type PreparedJob = Pick<Job, 'request' | 'signal'>;
 export interface JobFeatures {
   /** Limits web searches; null refuses each job that may search. */
   readonly searcher: WebSearcher | null;
-  /** Throws `validation_error` if a feature refuses the request, or if it names other models and no feature asks them. */
+  /** Throws `validation_error` if a feature refuses the models, or if there are several and no feature asks the others. */
+  checkModels(request: JobRequest): void;
+  /** Throws if a feature refuses something else in the request. */
   checkRequest(request: JobRequest): void;
   /** Returns the rank of a job among those that wait; null for the usual one. */
   rankOf(request: JobRequest): JobRank | null;

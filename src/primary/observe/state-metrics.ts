@@ -40,7 +40,7 @@ export function addMetric(registry: Registry, name: MetricName, read: Read): voi
   addFigures(registry, name, metrics[name], read);
 }
 
-/** Adds a metric that is read at each scrape. Label values that have disappeared are removed. */
+/** Adds a metric that is read at each scrape. Figures that have disappeared are removed. */
 export function addFigures(registry: Registry, name: string, { type, help, labels }: MetricRecord, read: Read): void {
   const declared = { name: metricPrefix + name, help, labelNames: [...labels], registers: [registry] };
   if (type === 'gauge')
@@ -48,6 +48,7 @@ export function addFigures(registry: Registry, name: string, { type, help, label
       ...declared,
       collect() {
         this.reset();
+        if (labels.length === 0) this.remove();
         for (const [sample, value] of samplesOf(read(), labels)) this.set(sample, value);
       },
     });
@@ -56,6 +57,7 @@ export function addFigures(registry: Registry, name: string, { type, help, label
       ...declared,
       collect() {
         this.reset();
+        if (labels.length === 0) this.remove();
         for (const [sample, value] of samplesOf(read(), labels)) this.inc(sample, value);
       },
     });

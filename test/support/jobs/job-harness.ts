@@ -271,9 +271,9 @@ function routerTo(clis: readonly ModelCli[], state: State, models: Partial<Model
   };
   return {
     route,
-    check: ({ model }: Pick<JobRequest, 'model'>) => void modelFor(model, narrowed(choice, state.models)),
     names: { resolveConfigured: (name: string) => name },
-    checkModel: () => {},
+    checkModel: (model: string | null) => void modelFor(model, narrowed(choice, state.models)),
+    checkAccount: () => {},
     findRoute: (model: string) => route({ model }),
     withAccount: (route: Route) => route,
   };
@@ -291,7 +291,7 @@ function hooksWith(
   trace: TraceJob,
 ): FeatureHooks {
   const routes = new FallbackRoutes(router, { rules: [], waitMs: 600_000, mayFallBack: () => true });
-  const check = (request: JobRequest) => routes.checkRequest(request);
+  const checkModels = (request: JobRequest) => routes.checkModels(request);
   const route: FeatureHooks['chooseRoute'] = (...question) => routes.choose(...question);
   const failed: FeatureHooks['nextRoute'] = (...failure) => routes.next(...failure);
   const searching = () => {
@@ -299,7 +299,7 @@ function hooksWith(
     return searchHooks(searches, server && { server, maxOutputBytes });
   };
   return new FeatureHooks([
-    { handlers: {}, job: { check, route, trace, failed } },
+    { handlers: {}, job: { checkModels, route, trace, failed } },
     {
       handlers: {},
       job: { ...documentHooks(state.textReaders).job, check: (request) => searching().check(request) },

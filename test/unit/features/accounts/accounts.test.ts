@@ -114,10 +114,10 @@ describe('The accounts of the model CLIs', () => {
   it('refuse a client without an account, and serve the next one if the quota of the first is used up', async () => {
     await using made = await createAccounts(`${team}spare claude home=/s\n`, { 'key eve': ['typo'] });
     const { accounts, router, serves } = made;
-    expect(() => router.check({ model: 'claude', client: 'key eve' })).toThrow(
+    expect(() => router.checkAccount({ model: 'claude', client: 'key eve' })).toThrow(
       'no account of claude serves this client',
     );
-    expect(() => router.check({ model: 'claude', client: 'key ada' })).not.toThrow();
+    expect(() => router.checkAccount({ model: 'claude', client: 'key ada' })).not.toThrow();
     expect(serves('key ada')).toBe('claude@team');
     exhaust(accounts.named[0] as ModelCli);
     expect(serves('key ada')).toBe('claude@spare');

@@ -93,10 +93,10 @@ describe('The fallbacks of a request', () => {
   it('are checked if the request names them', async () => {
     const { routes } = await routesOf(three);
     const request = { client: 'a' };
-    expect(() => routes.checkRequest({ ...request, fallbacks: ['codex/none'] })).toThrow('model: must be one of');
+    expect(() => routes.checkModels({ ...request, fallbacks: ['codex/none'] })).toThrow('model: must be one of');
     const steady = { ...request, client: 'key steady' };
-    expect(() => routes.checkRequest({ ...steady, fallbacks: ['codex'] })).toThrow('the API key has fallback=off');
-    expect(() => routes.checkRequest({ ...steady, fallbacks: [] })).not.toThrow();
+    expect(() => routes.checkModels({ ...steady, fallbacks: ['codex'] })).toThrow('the API key has fallback=off');
+    expect(() => routes.checkModels({ ...steady, fallbacks: [] })).not.toThrow();
   });
 });
 

@@ -74,17 +74,15 @@ describe('A request to several CLIs', () => {
     const router = await routerOf(three, {}, () => ['codex/mini']);
     const route = { cli: codex, adapterModel: 'mini', publicModel: 'codex/mini' };
     expect(router.route({ model: null, client: 'a' })).toMatchObject(route);
-    expect(() => router.check({ model: null, client: 'a' })).not.toThrow();
-    expect(() => router.check({ model: 'opus', client: 'a' })).toThrow(
-      'must be one of codex/mini (the models of its API key)',
-    );
+    expect(() => router.checkModel(null, 'a')).not.toThrow();
+    expect(() => router.checkModel('opus', 'a')).toThrow('must be one of codex/mini (the models of its API key)');
   });
 
   it('has a route even if its model is not allowed', async () => {
     const router = await routerOf(three);
     const request = { model: 'codex/gpt-6', client: 'a' };
     expect(router.route(request)).toMatchObject({ cli: codex, adapterModel: 'gpt-6' });
-    expect(() => router.check(request)).toThrow('must be one of codex/gpt-5, codex/mini');
+    expect(() => router.checkModel(request.model, request.client)).toThrow('must be one of codex/gpt-5, codex/mini');
   });
 
   it('may name a model that its CLI lists, and a CLI alone if that has a default', async () => {

@@ -1,6 +1,11 @@
+import { Registry } from 'prom-client';
+import type { Route } from '../../../../src/primary/cli/route.js';
 import type { PrimaryPart } from '../../../../src/primary/features/feature.js';
 import { FeatureHooks } from '../../../../src/primary/features/feature-hooks.js';
+import { addFigures } from '../../../../src/primary/observe/state-metrics.js';
 import type { JobRecord } from '../../../../src/primary/store/contract/jobs.js';
+import type { LimitUse } from '../../../../src/shared/api/usage.js';
+import { metricPrefix } from '../../../../src/shared/metrics.js';
 import { jobDone, jobRequest, plainForm } from '../../../support/jobs/job-records.js';
 
 const record: JobRecord = {
@@ -74,5 +79,72 @@ describe('The hooks of features', () => {
     expect(Object.keys(hooks.handlers)).toEqual(['first', 'second']);
     expect(hooks.counters.map(({ name }) => name)).toEqual(['first', 'second']);
     expect(hooks.gauges.map(({ name }) => name)).toEqual(['first_now', 'second_now']);
+  });
+});
+
+describe('A feature that throws in its hooks', () => {
+  /** Creates the hooks of a feature that throws everywhere, and of one that works. */
+  function createBroken() {
+    const seen: string[] = [];
+    const faults: string[] = [];
+    const fail = (name: string) => () => {
+      throw new Error(name);
+    };
+    const rejects = (name: string) => () => Promise.reject(new Error(name));
+    const metric = { help: 'A figure.', labels: [] };
+    const broken: PrimaryPart = {
+      job: { ended: fail('ended'), moved: fail('moved') },
+      handlers: {},
+      gauges: [{ ...metric, name: 'broken', read: fail('gauge') }],
+      counters: [{ ...metric, name: 'broken_total', read: fail('counter') }],
+      ...{ limitUsesOf: fail('limits'), findKeyWarnings: fail('warnings') },
+      ...{ drain: fail('drain'), expire: fail('expire'), refreshKeys: rejects('keys'), stop: rejects('stop') },
+    };
+    const sound: PrimaryPart = {
+      job: { ended: () => seen.push('ended'), moved: () => seen.push('moved') },
+      handlers: {},
+      gauges: [{ ...metric, name: 'sound', read: () => 7 }],
+      limitUsesOf: () => [{ client: 'key ada' } as unknown as LimitUse],
+      findKeyWarnings: () => ['a warning'],
+      drain: () => seen.push('drain'),
+      expire: () => seen.push('expire'),
+      refreshKeys: async () => void seen.push('keys'),
+      stop: async () => void seen.push('stop'),
+    };
+    const hooks = new FeatureHooks([broken, sound], (fault) => faults.push((fault as Error).message));
+    return { hooks, seen, faults };
+  }
+
+  it('does not keep the service from draining and stopping, and the other features get each call', async () => {
+    const { hooks, seen, faults } = createBroken();
+    const route = {} as Route;
+    await hooks.refreshKeys();
+    hooks.expire();
+    hooks.jobMoved(jobRequest(), route, route, 'quota');
+    hooks.recordEnded(record);
+    hooks.drain();
+    await hooks.stop();
+    const calls = ['keys', 'expire', 'moved', 'ended', 'drain', 'stop'];
+    expect([seen, faults]).toEqual([calls, calls]);
+  });
+
+  it('adds no limits and no warnings, and those of the other features stay', () => {
+    const { hooks, faults } = createBroken();
+    expect(hooks.limitUsesOf(null)).toEqual([{ client: 'key ada' }]);
+    expect(hooks.findKeyWarnings()).toEqual(['a warning']);
+    expect(faults).toEqual(['limits', 'warnings']);
+  });
+
+  it('leaves its metrics out of each scrape, and the fault is reported once', async () => {
+    const { hooks, faults } = createBroken();
+    const registry = new Registry();
+    for (const { read, ...metric } of hooks.gauges)
+      addFigures(registry, metric.name, { ...metric, type: 'gauge' }, read);
+    for (const { read, ...metric } of hooks.counters)
+      addFigures(registry, metric.name, { ...metric, type: 'counter' }, read);
+    await registry.metrics();
+    const samples = (await registry.metrics()).split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+    expect(samples).toEqual([`${metricPrefix}sound 7`]);
+    expect(faults).toEqual(['gauge', 'counter']);
   });
 });

@@ -53,6 +53,15 @@ describe('The CLI of a job', () => {
     await harness.expectTidy();
   });
 
+  it('refuses and counts them even if their clients may not search', async () => {
+    const harness = jobHarness({ script: [usedUp] });
+    await harness.finish();
+    const refusal = { outcome: 'cli_error', failure: { reason: 'quota' } };
+    expect(await harness.finish({ search: { path: 'tools.0' } })).toMatchObject(refusal);
+    expect(harness.outcomes()).toHaveLength(2);
+    await harness.expectTidy();
+  });
+
   it('has no slot for a background job at its limit, but one with the rank of a caller may wait', async () => {
     const gate = barrier();
     const harness = jobHarness({ maxActive: 2, cliLimits: { local: 1 }, start: gate.wait });
