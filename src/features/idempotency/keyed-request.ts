@@ -140,7 +140,10 @@ export class KeyedRequest implements AnswerRecorder {
   #digestOf(manner: AnswerManner): string {
     const { req, locals } = this.#res;
     const body = this.#digest.digest('hex');
-    return createHash('sha256').update(`${req.method} ${locals.route} ${manner} ${body}`).digest('hex');
+    const ids = Object.values(req.params).map((id) => ` ${id}`); // a route names them only by their kind
+    return createHash('sha256')
+      .update(`${req.method} ${locals.route}${ids.join('')} ${manner} ${body}`)
+      .digest('hex');
   }
 
   /**

@@ -1,29 +1,38 @@
 import type { CreatePrimaryPart, PrimaryCore } from '../../primary/features/feature.js';
 import { RelayError } from '../../shared/errors.js';
-import type { AnswerOf, Handlers, RequestOf } from '../../shared/ipc/peer.js';
-import type { calls } from './shared.js';
+import type { Handlers, RequestOf } from '../../shared/ipc/peer.js';
+import { MessageLine, type SteeredJob } from './message-line.js';
+import type { calls, NextTurn } from './shared.js';
 
 type TurnPlace = RequestOf<typeof calls, 'findTurn'>;
 type SteeringParts = Pick<PrimaryCore, 'clientJobs' | 'conversations'>;
 type OpenJob = NonNullable<Awaited<ReturnType<typeof openJobAt>>>;
 
 /** Creates the part that finds the turn of a message, and ends answers early. */
-export const createSteering: CreatePrimaryPart = (parts) => {
+export const createSteering: CreatePrimaryPart = (parts) => steeringPart(parts);
+
+export function steeringPart(parts: SteeringParts) {
+  const lines = new WeakMap<SteeredJob, MessageLine>();
   const handlers: Handlers<typeof calls> = {
     findTurn: async (place) => {
       const job = await openJobAt(place, parts);
       if (job === null) throw turnEnded();
-      return { jobId: parts.clientJobs.idOf(job), next: nextTurnOf(job) };
+      if (place.interrupt) job.checkInterrupt();
+      return { jobId: parts.clientJobs.idOf(job), operation: job.request.operation, next: nextTurnOf(job) };
     },
-    addToTurn: async ({ jobId, client, text }) => ({
-      isAdded: (await parts.clientJobs.jobHere(jobId, client)?.addMessage(text)) ?? false,
-    }),
+    holdTurn: async function* ({ jobId, client, ...order }, signal) {
+      const job = parts.clientJobs.jobHere(jobId, client);
+      if (job === null) return yield { isAdded: false, isInterrupted: false };
+      const line = lines.get(job) ?? new MessageLine(job);
+      lines.set(job, line);
+      yield* line.hold(order, signal);
+    },
     interruptTurn: ({ jobId, client }) => ({
       isInterrupted: parts.clientJobs.jobHere(jobId, client)?.interrupt() ?? false,
     }),
   };
   return { handlers };
-};
+}
 
 /** Resolves with the open job; null if it has ended. Rejects with `not_found`. */
 async function openJobAt({ of, id, client }: TurnPlace, { clientJobs, conversations }: SteeringParts) {
@@ -34,11 +43,13 @@ async function openJobAt({ of, id, client }: TurnPlace, { clientJobs, conversati
 }
 
 /** Returns the settings of the next turn, which are those of this one. */
-function nextTurnOf({ request, conversationId }: OpenJob): AnswerOf<typeof calls, 'findTurn'>['next'] {
+function nextTurnOf({ request, conversationId, background }: OpenJob): NextTurn | null {
   if (conversationId === null) return null;
-  const { model, fallbacks = [], schema, effort, thinking = null } = request;
-  const models = model === null ? null : [model, ...fallbacks].join(',');
-  return { conversationId, model: models, schema, effort, thinking };
+  const { model, fallbacks, schema, effort, thinking = null } = request;
+  const models = model === null ? null : [model, ...(fallbacks ?? [])].join(',');
+  const refusesFallback = fallbacks?.length === 0;
+  const isFollowed = background === null || background.accepted.form.isFollowed === true;
+  return { conversationId, model: models, refusesFallback, schema, effort, thinking, isFollowed };
 }
 
 function turnEnded(): RelayError {

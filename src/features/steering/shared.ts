@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { modelText } from '../../shared/api/ask.js';
 import type { FeatureEndpoint } from '../../shared/features/feature.js';
-import { allEfforts, thinkingForms } from '../../shared/job.js';
+import { allEfforts, operations, thinkingForms } from '../../shared/job.js';
 
 /** Messages to an answer that is being written, and its early end. */
 
@@ -37,28 +37,41 @@ export type Steered = z.infer<typeof steered>;
 /** `id`: that of a conversation or a job. */
 const place = z.object({ of: z.enum(['conversation', 'job']), id: z.string(), client: z.string() });
 
+const nextTurn = z.object({
+  conversationId: z.string(),
+  model: z.string().nullable(),
+  /** Whether only this model may answer. */
+  refusesFallback: z.boolean(),
+  schema: z.string().nullable(),
+  effort: z.enum(allEfforts).nullable(),
+  thinking: z.enum(thinkingForms).nullable(),
+  /** Whether a client follows the conversation. */
+  isFollowed: z.boolean(),
+});
+export type NextTurn = z.infer<typeof nextTurn>;
+
+/** `text`: null if the answer only ends. `key`: the Idempotency-Key. */
+const steerOrder = z.object({ text: z.string().nullable(), interrupt: z.boolean(), key: z.string().nullable() });
+export type SteerOrder = z.infer<typeof steerOrder>;
+
+/** Whether the model has the message, and whether the answer has already ended early for it. */
+const fate = z.object({ isAdded: z.boolean(), isInterrupted: z.boolean() });
+export type Fate = z.infer<typeof fate>;
+
 export const calls = {
-  /** Finds the open job, and the settings for the next turn; null if the service does not store its conversation. */
+  /**
+   * Finds the open job, and the settings for the next turn; null if the service does not store its conversation. Rejects
+   * with `validation_error` if the answer must end early and cannot.
+   */
   findTurn: {
-    request: place,
-    answer: z.object({
-      jobId: z.string(),
-      next: z
-        .object({
-          conversationId: z.string(),
-          model: z.string().nullable(),
-          schema: z.string().nullable(),
-          effort: z.enum(allEfforts).nullable(),
-          thinking: z.enum(thinkingForms).nullable(),
-        })
-        .nullable(),
-    }),
+    request: place.extend({ interrupt: z.boolean() }),
+    answer: z.object({ jobId: z.string(), operation: z.enum(operations), next: nextTurn.nullable() }),
   },
-  /** Adds the message to the running turn. Resolves when the model gets it, or when it is certain that it does not. */
-  addToTurn: {
-    request: z.object({ jobId: z.string(), client: z.string(), text: z.string() }),
-    answer: z.object({ isAdded: z.boolean() }),
-  },
+  /**
+   * Sends a message to the running turn. Yields once, when the model has it, or when it may become the next turn. While
+   * the stream is open, no later message becomes a turn.
+   */
+  holdTurn: { request: steerOrder.extend({ jobId: z.string(), client: z.string() }), item: fate },
   /** Ends the answer of a job. */
   interruptTurn: {
     request: z.object({ jobId: z.string(), client: z.string() }),

@@ -1,22 +1,22 @@
 import type { Request } from 'express';
 import { RelayError } from '../../shared/errors.js';
-import type { AnswerOf } from '../../shared/ipc/peer.js';
-import { authenticate } from '../../worker/access/authenticate.js';
+import { authenticate, needScope } from '../../worker/access/authenticate.js';
 import type { WorkerCore, WorkerPart } from '../../worker/features/feature.js';
 import { readBody } from '../../worker/http/body.js';
 import type { AsyncHandler, Reply } from '../../worker/http/exchange.js';
 import { onceFor, sendRecorded } from '../../worker/http/responses.js';
 import { type RequestedJob, requestOf } from '../../worker/jobs/job-request.js';
-import { type calls, type Steered, steerRequest } from './shared.js';
+import { type calls, type Fate, type NextTurn, type Steered, type SteerOrder, steerRequest } from './shared.js';
 
 type SteeringCore = WorkerCore<typeof calls>;
-type NextTurn = NonNullable<AnswerOf<typeof calls, 'findTurn'>['next']>;
+/** Accepts the message as the next turn. Resolves with the id of its job. */
+type Accept = () => Promise<string>;
 
 export function createPart(core: SteeringCore): WorkerPart {
   const { authority, guards } = core;
   const { needsService, namesUser, capped, once } = guards;
   const chatSteps = [authenticate(authority, 'chat'), needsService, capped, once];
-  const jobSteps = [guards.mayAsk, needsService, namesUser, capped, once];
+  const jobSteps = [guards.mayCall, needsService, namesUser, capped, once];
   return {
     routes: [
       { route: '/chat/{conversation_id}/steer', post: [...chatSteps, postSteer(core, 'conversation')] },
@@ -27,18 +27,15 @@ export function createPart(core: SteeringCore): WorkerPart {
 
 function postSteer(core: SteeringCore, of: 'conversation' | 'job'): AsyncHandler {
   return async (req, res) => {
-    const { text, interrupt = false } = await readBody(req, res, core.jobs.bodies, steerRequest);
+    const { text = null, interrupt = false } = await readBody(req, res, core.jobs.bodies, steerRequest);
     await onceFor(res, 'background', async () => {
       const { client, requestId } = res.locals;
-      const { jobId, next } = await core.primary.call('findTurn', { of, id: idOf(req), client });
-      const isAdded =
-        text !== undefined && !interrupt && (await core.primary.call('addToTurn', { jobId, client, text })).isAdded;
-      const accepted = text === undefined || isAdded ? null : await acceptNext(core, res, text, next);
-      const { isInterrupted } = interrupt
-        ? await core.primary.call('interruptTurn', { jobId, client })
-        : { isInterrupted: false };
-      const next_turn = accepted === null ? null : 'next_turn';
-      const fate = { reached: isAdded ? 'turn' : next_turn, interrupted: isInterrupted, job_id: accepted } as const;
+      const { jobId, operation, next } = await core.primary.call('findTurn', { of, id: idOf(req), client, interrupt });
+      needScope(res, operation);
+      const accept = text === null || next === null ? null : await nextTurn(core, res, text, next);
+      if (text !== null && interrupt && accept === null) throw noNextTurn();
+      const order = { text, interrupt, key: req.get('idempotency-key') ?? null };
+      const fate = await steer(core, { jobId, client }, order, accept);
       await sendRecorded(res, JSON.stringify({ success: true, ...fate, request_id: requestId } satisfies Steered));
     });
   };
@@ -48,14 +45,40 @@ function idOf({ params }: Request): string {
   return String(params.conversation_id ?? params.job_id);
 }
 
-/** Accepts the message as the next turn of the conversation. Resolves with the id of its job. */
-async function acceptNext({ jobs }: SteeringCore, res: Reply, text: string, next: NextTurn | null): Promise<string> {
-  if (next === null) throw new RelayError('turn_ended', 'the answer takes no message, and no conversation is stored');
-  const requested = requestedTurn(text, next);
-  const form = { route: '/chat', model: null, isFollowed: true, isStructured: next.schema !== null } as const;
+/** Sends the message to the answer. If the answer does not take it, it becomes the next turn before the answer ends. */
+async function steer(
+  { primary }: SteeringCore,
+  job: { readonly jobId: string; readonly client: string },
+  order: SteerOrder,
+  accept: Accept | null,
+): Promise<Omit<Steered, 'success' | 'request_id'>> {
+  const held = primary.stream('holdTurn', { ...job, ...order });
+  try {
+    const { isAdded, isInterrupted } = (await held.next()).value as Fate;
+    if (isAdded) return { reached: 'turn', interrupted: false, job_id: null };
+    if (order.text !== null && accept === null) throw noNextTurn();
+    const accepted = accept === null ? null : await accept();
+    const endsNow = order.interrupt && !isInterrupted;
+    const isCut = isInterrupted || (endsNow && (await primary.call('interruptTurn', job)).isInterrupted);
+    return { reached: accepted === null ? null : 'next_turn', interrupted: isCut, job_id: accepted };
+  } finally {
+    await held.return(undefined);
+  }
+}
+
+/** Prepares the next turn. Rejects if it cannot be one. */
+async function nextTurn({ jobs }: SteeringCore, res: Reply, text: string, next: NextTurn): Promise<Accept> {
+  const { isFollowed, refusesFallback } = next;
   const added = jobs.features.admitJob({ req: res.req, fields: {}, isBackground: true });
-  const job = await requestOf(requested, jobs, res);
-  return (await jobs.primary.call('accept', { job, form: { ...form, ...added } })).id;
+  const request = await requestOf(requestedTurn(text, next), jobs, res);
+  const job = refusesFallback ? { ...request, fallbacks: [] } : request;
+  const followed = isFollowed ? ({ isFollowed } as const) : {};
+  const form = { route: '/chat', model: null, ...followed, isStructured: next.schema !== null, ...added } as const;
+  return async () => (await jobs.primary.call('accept', { job, form })).id;
+}
+
+function noNextTurn(): RelayError {
+  return new RelayError('turn_ended', 'the answer takes no message, and no conversation is stored');
 }
 
 function requestedTurn(text: string, { conversationId, model, schema, effort, thinking }: NextTurn): RequestedJob {

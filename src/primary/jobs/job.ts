@@ -371,16 +371,21 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
 
   /**
    * Ends the answer early and keeps its text, or does so as soon as the model begins. Returns false if the model does not
-   * run or has answered. Throws `validation_error` for an answer that is no plain text.
+   * run or has answered. Throws like `checkInterrupt`.
    */
   interrupt(): boolean {
-    const { schema, offer, search } = this.#request;
-    if (schema !== null || offer !== undefined || search !== undefined)
-      throw invalid('interrupt', 'needs an answer in plain text, without a schema, tools and web searches');
+    this.checkInterrupt();
     if (this.#stage.name !== 'running' || this.#turnControl === 'answered') return false;
     const isEnded = this.#turnControl === 'none' || this.#turnControl.interrupt();
     this.#isInterrupted ||= isEnded;
     return isEnded;
+  }
+
+  /** Throws `validation_error` for an answer that cannot end early, because it is no plain text. */
+  checkInterrupt(): void {
+    const { schema, offer, search } = this.#request;
+    if (schema !== null || offer !== undefined || search !== undefined)
+      throw invalid('interrupt', 'needs an answer in plain text, without a schema, tools and web searches');
   }
 
   /** Whether the client has ended the answer before the model had said anything. */

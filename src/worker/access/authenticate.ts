@@ -116,8 +116,17 @@ function checkRights(rights: ClientRights, clock: Pick<Clock, 'now'>, scope: Sco
   const { expiresAt } = rights;
   if (expiresAt !== null && hasExpired(rights, clock))
     throw unauthorized(`${subject} expired at ${timestamp(expiresAt)}: ask the operator for a new one`);
-  if (scope === null || rights.scopes.includes(scope)) return;
-  const holder = 'digest' in rights ? 'this API key' : subject;
+  if (scope !== null) checkScope(rights, scope);
+}
+
+/** Throws `forbidden` if an accepted request lacks a scope that its body or its path has made necessary. */
+export function needScope({ locals }: Reply, scope: Scope): void {
+  if (locals.key !== null) checkScope(locals.key, scope);
+}
+
+function checkScope(rights: ClientRights, scope: Scope): void {
+  if (rights.scopes.includes(scope)) return;
+  const holder = 'digest' in rights ? 'this API key' : `the access of ${rights.name}`;
   throw new RelayError('forbidden', `${holder} lacks the scope ${scope}: ask the operator for it`);
 }
 

@@ -1,5 +1,9 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { digestOf } from '../../../src/shared/config/api-keys.js';
+import { temporaryFolder } from '../../support/basics/folder.js';
 import { shared } from '../../support/basics/shared.js';
-import { untilEnded } from '../../support/clients/background.js';
+import { untilEnded, untilStatus } from '../../support/clients/background.js';
 import { chat } from '../../support/clients/chat.js';
 import { namesOf, type StreamAnswer, stream, textOf } from '../../support/clients/event-stream.js';
 import { untilTreeGone } from '../../support/jobs/jobs.js';
@@ -126,11 +130,49 @@ describe('An answer that is being written', () => {
     const id = String(answer.headers.get('x-conversation-id'));
     const cut = await (await service()).post(`/chat/${id}/steer`, { interrupt: true });
     expect([cut.status, cut.body.details]).toMatchObject([400, [{ path: 'interrupt' }]]);
+    const send = async () =>
+      (await service()).post(`/chat/${id}/steer`, { text: 'cut', interrupt: true }, { 'idempotency-key': `cut-${id}` });
+    expect([(await send()).status, (await send()).status]).toEqual([400, 400]);
+    const { body } = await (await service()).get('/jobs');
+    expect((body.jobs as readonly { readonly title: string }[]).map(({ title }) => title)).not.toContain('cut');
     answer.leave();
   });
 });
 
 describe('A message to an answer', () => {
+  it('cannot have the Idempotency-Key of a message to another conversation', async () => {
+    const [[one, first], [two, second]] = [await beginAnswer(await service()), await beginAnswer(await service())];
+    const send = async (id: string) =>
+      (await service()).post(`/chat/${id}/steer`, { text: 'more', interrupt: true }, { 'idempotency-key': first });
+    expect((await send(first)).status).toBe(200);
+    expect((await send(second)).body.error).toBe('idempotency_mismatch');
+    two.leave();
+    await one.remainingEvents();
+  });
+
+  it('needs a key with the scope of the job', async () => {
+    await using folder = await temporaryFolder();
+    const file = join(folder.path, 'keys');
+    const key = 'the-key-of-ada-in-this-test';
+    const write = (scope: string) => writeFile(file, `ada:sha256:${digestOf(key)}:scopes=${scope}\n`, { mode: 0o600 });
+    await write('chat');
+    const env = { MODEL_API_CLI_COMMAND: script('converses.pl'), MODEL_API_KEYS_FILE: file };
+    await using own = await startService({ env });
+    const asAda = { 'x-api-key': key };
+    const begin = async () => {
+      const { body } = await own.post('/chat', { message: slowly }, { ...asAda, prefer: 'respond-async' });
+      await untilStatus(own, body.job_id, 'running', asAda);
+      return String(body.job_id);
+    };
+    const [first, second] = [await begin(), await begin()];
+    const send = async (id: string, message: object) => (await own.post(`/jobs/${id}/steer`, message, asAda)).status;
+    expect(await send(first, { interrupt: true })).toBe(200);
+    await write('ask');
+    await own.log('keys_loaded');
+    expect(await send(second, { interrupt: true })).toBe(403);
+    expect(await send(second, { text: 'more' })).toBe(403);
+  });
+
   it('is refused if no answer is being written, if the conversation is unknown, and if the body is wrong', async () => {
     const { id } = await chat(await service(), 'Hello');
     const send = async (path: string, body: object, headers = {}) => {

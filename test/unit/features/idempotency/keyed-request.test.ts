@@ -35,7 +35,7 @@ function claimed(headers: Record<string, string> = {}, hasStarted = true, isKept
   const res = new OutgoingMessage() as unknown as Reply;
   for (const [name, value] of Object.entries(headers)) res.setHeader(name, value);
   const locals = { recorder: null, client: 'user ada', route: '/ask', error: null, job: { hasStarted } };
-  Object.assign(res, { locals, req: { method: 'POST' } });
+  Object.assign(res, { locals, req: { method: 'POST', params: {} } });
   const next: NextFunction = () => {};
   keyGuard(primary)({ rawHeaders: ['Idempotency-Key', 'k'] } as Request, res, next);
   const idempotent = res.locals.recorder as KeyedRequest;
