@@ -224,8 +224,8 @@ export const jobRequest = z
     client: z.string(),
     /** Groups of the person, or of the maker of the key. After the admission only those with a line. */
     groups: z.array(z.string()).readonly().optional(),
-    /** Conversation to continue, for `chat`; null for a new one. */
-    conversationId: z.string().nullable(),
+    /** Conversation to continue, for `chat`; null for a new one. `mayBegin`: this turn may begin it, too. */
+    ...{ conversationId: z.string().nullable(), mayBegin: z.literal(true).optional() },
     /** Conversation whose first message a new conversation replaces, for `chat`. */
     versionOf: z.string().optional(),
     text: z.string(),

@@ -5,7 +5,7 @@ import { MessageLine, type SteeredJob } from './message-line.js';
 import type { calls, NextTurn } from './shared.js';
 
 type TurnPlace = RequestOf<typeof calls, 'findTurn'>;
-type SteeringParts = Pick<PrimaryCore, 'clientJobs' | 'conversations'>;
+type SteeringParts = Pick<PrimaryCore, 'clientJobs' | 'conversations' | 'store'>;
 type OpenJob = NonNullable<Awaited<ReturnType<typeof openJobAt>>>;
 
 /** Creates the part that finds the turn of a message, and ends answers early. */
@@ -18,7 +18,7 @@ export function steeringPart(parts: SteeringParts) {
       const job = await openJobAt(place, parts);
       if (job === null) throw turnEnded();
       if (place.interrupt) job.checkInterrupt();
-      return { jobId: parts.clientJobs.idOf(job), operation: job.request.operation, next: nextTurnOf(job) };
+      return { jobId: parts.clientJobs.idOf(job), operation: job.request.operation, next: nextTurnOf(job, parts) };
     },
     holdTurn: async function* ({ jobId, client, ...order }, signal) {
       const job = parts.clientJobs.jobHere(jobId, client);
@@ -42,14 +42,26 @@ async function openJobAt({ of, id, client }: TurnPlace, { clientJobs, conversati
   return job;
 }
 
-/** Returns the settings of the next turn, which are those of this one. */
-function nextTurnOf({ request, conversationId, background }: OpenJob): NextTurn | null {
-  if (conversationId === null) return null;
+/**
+ * Returns the settings of the next turn, which are those of this one; null if it cannot have one. Other hosts do not know
+ * a conversation whose first turn has not ended.
+ */
+function nextTurnOf(job: OpenJob, { store }: SteeringParts): NextTurn | null {
+  const { request, conversationId, background } = job;
+  const beginning = beginningOf(job);
+  if (conversationId === null || (beginning !== null && store.jobs.isShared)) return null;
   const { model, fallbacks, schema, effort, thinking = null } = request;
   const models = model === null ? null : [model, ...(fallbacks ?? [])].join(',');
   const refusesFallback = fallbacks?.length === 0;
   const isFollowed = background === null || background.accepted.form.isFollowed === true;
-  return { conversationId, model: models, refusesFallback, schema, effort, thinking, isFollowed };
+  return { conversationId, model: models, refusesFallback, schema, effort, thinking, isFollowed, beginning };
+}
+
+/** Returns what the conversation begins with; null if its first turn has ended. */
+function beginningOf(job: OpenJob): NextTurn['beginning'] {
+  const { system, versionOf = null, mayBegin = false } = job.request;
+  const turn = job.background === null || job.hasStarted ? job.turn : null;
+  return (turn?.isFirst ?? mayBegin) ? { system: turn?.system ?? system, versionOf } : null;
 }
 
 function turnEnded(): RelayError {

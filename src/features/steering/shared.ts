@@ -47,6 +47,8 @@ const nextTurn = z.object({
   thinking: z.enum(thinkingForms).nullable(),
   /** Whether a client follows the conversation. */
   isFollowed: z.boolean(),
+  /** What the conversation begins with if its first turn, which has not ended, fails; null after the first turn. */
+  beginning: z.object({ system: z.string().nullable(), versionOf: z.string().nullable() }).nullable(),
 });
 export type NextTurn = z.infer<typeof nextTurn>;
 
@@ -60,7 +62,7 @@ export type Fate = z.infer<typeof fate>;
 
 export const calls = {
   /**
-   * Finds the open job, and the settings for the next turn; null if the service does not store its conversation. Rejects
+   * Finds the open job, and the settings for the next turn; null if it cannot have one. Rejects
    * with `validation_error` if the answer must end early and cannot.
    */
   findTurn: {

@@ -52,9 +52,9 @@ async function steer(
   order: SteerOrder,
   accept: Accept | null,
 ): Promise<Omit<Steered, 'success' | 'request_id'>> {
-  const held = primary.stream('holdTurn', { ...job, ...order });
+  const fates = primary.stream('holdTurn', { ...job, ...order });
   try {
-    const { isAdded, isInterrupted } = (await held.next()).value as Fate;
+    const { isAdded, isInterrupted } = (await fates.next()).value as Fate;
     if (isAdded) return { reached: 'turn', interrupted: false, job_id: null };
     if (order.text !== null && accept === null) throw noNextTurn();
     const accepted = accept === null ? null : await accept();
@@ -62,29 +62,40 @@ async function steer(
     const isCut = isInterrupted || (endsNow && (await primary.call('interruptTurn', job)).isInterrupted);
     return { reached: accepted === null ? null : 'next_turn', interrupted: isCut, job_id: accepted };
   } finally {
-    await held.return(undefined);
+    await fates.return(undefined);
   }
 }
 
 /** Prepares the next turn. Rejects if it cannot be one. */
 async function nextTurn({ jobs }: SteeringCore, res: Reply, text: string, next: NextTurn): Promise<Accept> {
-  const { isFollowed, refusesFallback } = next;
+  const { isFollowed, refusesFallback, beginning } = next;
   const added = jobs.features.admitJob({ req: res.req, fields: {}, isBackground: true });
   const request = await requestOf(requestedTurn(text, next), jobs, res);
-  const job = refusesFallback ? { ...request, fallbacks: [] } : request;
+  const settings = {
+    ...(refusesFallback && { fallbacks: [] }),
+    ...(beginning !== null && { mayBegin: true as const }),
+  };
+  const job = { ...request, ...settings };
   const followed = isFollowed ? ({ isFollowed } as const) : {};
   const form = { route: '/chat', model: null, ...followed, isStructured: next.schema !== null, ...added } as const;
   return async () => (await jobs.primary.call('accept', { job, form })).id;
 }
 
 function noNextTurn(): RelayError {
-  return new RelayError('turn_ended', 'the answer takes no message, and no conversation is stored');
+  return new RelayError(
+    'turn_ended',
+    'the answer takes no message, and no conversation is stored that it could continue',
+  );
 }
 
-function requestedTurn(text: string, { conversationId, model, schema, effort, thinking }: NextTurn): RequestedJob {
+function requestedTurn(text: string, next: NextTurn): RequestedJob {
+  const { conversationId, model, schema, effort, thinking, beginning } = next;
+  const { system = null, versionOf = null } = beginning ?? {};
   const value = schema === null ? null : (JSON.parse(schema) as Readonly<Record<string, unknown>>);
   return {
     ...{ operation: 'chat', conversationId, text, isEffortNeeded: false, stream: true },
+    ...(system !== null && { system }),
+    ...(versionOf !== null && { versionOf }),
     ...(model !== null && { model }),
     ...(value !== null && { schema: { path: 'schema', value } }),
     ...(effort !== null && { effort }),

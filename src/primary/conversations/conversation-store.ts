@@ -1,3 +1,4 @@
+import { setNewest } from '../../shared/bounded-map.js';
 import type { Clock } from '../../shared/clock.js';
 import {
   type ConversationSnapshot,
@@ -36,6 +37,9 @@ import { oneHostGate, type TurnGate } from './turn-gate.js';
  */
 const replacementMs = 3000;
 
+/** Number of removed conversations whose ids are known. */
+const maxRemoved = 10_000;
+
 /**
  * Owns the conversations in order of their last activity. The least recently active one expires first, and is evicted
  * first, but conversations of clients beyond their share before all others. A conversation with a running or waiting
@@ -55,6 +59,8 @@ export class ConversationStore {
   readonly #index: ConversationIndex;
   /** New conversations whose first turn has not ended. */
   readonly #drafts = new Map<string, Conversation>();
+  /** Conversations that were removed last: no turn begins them again. */
+  readonly #removed = new Map<string, true>();
   /** Number of conversations with a running or waiting turn, including new ones, without removed ones. */
   #inUse = 0;
   #created = 0;
@@ -110,7 +116,8 @@ export class ConversationStore {
 
   /**
    * Creates a turn on a conversation, or with `id` null the first turn of a new one. The turn reserves nothing before
-   * `open`. `versionOf` names the conversation whose first message the new conversation replaces; null for none. Throws
+   * `open`. `versionOf` names the conversation whose first message the new conversation replaces; null for none. With
+   * `mayBegin`, the turn is the first one if no conversation has had this id. Throws
    * `validation_error` if an id is unknown or the message would make the conversation too large, and
    * `concurrency_limited` if the maximum number of conversations is in use: a new conversation must always find an idle
    * one to evict.
@@ -121,9 +128,11 @@ export class ConversationStore {
     system: string | null,
     bytes: number,
     versionOf: string | null = null,
+    mayBegin = false,
   ): ConversationTurn {
     this.expire();
-    const conversation = id === null ? this.#draft(client, system, versionOf) : this.#usable(id, client);
+    const isKnown = id !== null && !(mayBegin && this.#isNew(id));
+    const conversation = isKnown ? this.#usable(id, client) : this.#draft(id ?? newId(), client, system, versionOf);
     if (conversation.turns === null && this.#inUse >= this.limits.maxConversations) this.#refuse();
     checkSize(this.limits, conversation.bytesInView + bytes);
     const isNewFork =
@@ -296,11 +305,17 @@ export class ConversationStore {
     return found?.client === client ? found : unusable();
   }
 
-  #draft(client: string, system: string | null, versionOf: string | null): Conversation {
+  /** Whether no conversation has had this id, as far as is known. */
+  #isNew(id: string): boolean {
+    this.#checkRestored();
+    return this.#index.get(id) === undefined && !this.#drafts.has(id) && !this.#removed.has(id);
+  }
+
+  #draft(id: string, client: string, system: string | null, versionOf: string | null): Conversation {
     const text = system === null ? null : stored(system);
     const parent = versionOf === null ? null : (this.#find(versionOf, client) ?? unusable('version_of'));
     const origins = parent && originsOf(parent, 0);
-    const draft = new Conversation(newId(), client, text, this.#clock.now(), this.#clock.monotonicMs(), origins);
+    const draft = new Conversation(id, client, text, this.#clock.now(), this.#clock.monotonicMs(), origins);
     draft.title = parent?.title ?? null;
     return draft;
   }
@@ -334,6 +349,7 @@ export class ConversationStore {
   #remove(conversation: Conversation, cause: RemovalCause): void {
     if (conversation.turns !== null) this.#inUse--;
     this.#index.remove(conversation);
+    setNewest(this.#removed, conversation.id, true, maxRemoved);
     this.#onRemoved(cause, conversation.id);
   }
 }

@@ -179,7 +179,7 @@ export class TurnRecord {
     this.#turn = turn;
     this.#request = request;
     this.#resources = resources;
-    this.#questionTexts = [request.system ?? '', request.text];
+    this.#questionTexts = [(turn.isFirst && request.system) || '', request.text];
     const isLong = this.#questionTexts.join('').length > maxShortLength;
     this.#questionTokens = isLong ? this.#countTokens(this.#questionTexts) : null; // counted while the model runs
   }

@@ -208,7 +208,7 @@ export class Admission {
    * down.
    */
   examine(request: JobRequest, route: Route): Examined {
-    const { operation, conversationId, versionOf = null, client, system } = request;
+    const { operation, conversationId, versionOf = null, mayBegin, client, system } = request;
     this.checkModel(request);
     if (request.offer !== undefined && this.#tools === 'off')
       throw invalid('tools', 'are switched off here (MODEL_API_TOOLS=off)');
@@ -218,7 +218,7 @@ export class Admission {
     const bytes = requestBytes(request);
     const isChat = operation === 'chat';
     const { conversations } = this.#resources;
-    const turn = isChat ? conversations.turn(conversationId, client, system, bytes, versionOf) : null;
+    const turn = isChat ? conversations.turn(conversationId, client, system, bytes, versionOf, mayBegin) : null;
     return { launch: inConversation(launch, turn), turn, bytes };
   }
 }

@@ -99,6 +99,33 @@ describe('An answer that is being written', () => {
     ]);
   });
 
+  it.each([
+    ['its client leaves', (answer: StreamAnswer) => answer.leave()],
+    ['its client cancels it', async (_: StreamAnswer, job: string) => (await service()).delete(`/jobs/${job}`)],
+  ])('is the first turn of a conversation, which a message begins instead if %s', async (_, end) => {
+    const [answer, id] = await beginAnswer(await service(), slowly, { system: 'Be brief.' });
+    const { body: list } = await (await service()).get('/jobs?status=running');
+    const [job] = list.jobs as readonly { readonly job_id: string }[];
+    const { body } = await (await service()).post(`/chat/${id}/steer`, { text: 'still there' });
+    expect(body.reached).toBe('next_turn');
+    await end(answer, String(job?.job_id));
+    const ended = await untilEnded(await service(), body.job_id);
+    expect(ended).toMatchObject({ status: 'succeeded', result: { conversation_id: id, message_count: 2 } });
+    const { response } = await chat(await service(), 'And then?', id);
+    expect(textsIn(response)).toEqual(['Be brief.', 'still there', expect.any(String), 'And then?']);
+  });
+
+  it('has no next turn while it waits in the background as the first turn', async () => {
+    await using own = await startService({
+      env: { MODEL_API_CLI_COMMAND: script('converses.pl'), MODEL_API_MAX_CONCURRENT: '1' },
+    });
+    const [answer] = await beginAnswer(own);
+    const { body } = await own.post('/chat', { message: 'later' }, { prefer: 'respond-async' });
+    const steered = await own.post(`/jobs/${body.job_id}/steer`, { text: 'more' });
+    expect([steered.status, steered.body.error]).toEqual([409, 'turn_ended']);
+    answer.leave();
+  });
+
   it('is steered by the id of its job, too', async () => {
     const [answer, id] = await beginAnswer(await service());
     expect((await (await service()).get(`/chat/${id}`)).status).toBe(404); // it begins with the end of its first turn

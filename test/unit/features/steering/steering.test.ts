@@ -103,13 +103,22 @@ describe('The messages to an answer', () => {
 describe('The turn after an answer', () => {
   const request = { operation: 'chat', model: 'opus', schema: null, effort: null };
 
-  async function nextOf(job: object, interrupt = false) {
+  async function nextOf(job: object, interrupt = false, isShared = false) {
     const checkInterrupt = () => {
       throw new Error('no plain text');
     };
-    const open = { conversationId: 'c', background: null, request, checkInterrupt, ...job };
+    const open = {
+      conversationId: 'c',
+      hasStarted: true,
+      turn: { isFirst: false, system: null },
+      background: null,
+      request,
+      checkInterrupt,
+      ...job,
+    };
+    const store = { jobs: { isShared } };
     const clientJobs = { openTurnOf: () => open, idOf: () => '1-a' };
-    const { findTurn } = steeringPart({ clientJobs } as unknown as Parts).handlers;
+    const { findTurn } = steeringPart({ clientJobs, store } as unknown as Parts).handlers;
     return (await findTurn({ of: 'conversation', id: 'c', client: 'ada', interrupt })).next;
   }
 
@@ -126,6 +135,14 @@ describe('The turn after an answer', () => {
     expect(await nextOf({})).toMatchObject({ isFollowed: true });
     expect(await nextOf(inBackground({ isFollowed: true }))).toMatchObject({ isFollowed: true });
     expect(await nextOf(inBackground({}))).toMatchObject({ isFollowed: false });
+  });
+
+  it('can begin the conversation, but not for other hosts', async () => {
+    const first = { turn: { isFirst: true, system: 'Be brief.' } };
+    expect(await nextOf({})).toMatchObject({ beginning: null });
+    expect(await nextOf(first)).toMatchObject({ beginning: { system: 'Be brief.', versionOf: null } });
+    expect(await nextOf(first, false, true)).toBeNull();
+    expect(await nextOf({}, false, true)).toMatchObject({ beginning: null });
   });
 
   it('is refused together with an end that the answer cannot have', async () => {

@@ -39,6 +39,24 @@ describe('A conversation', () => {
     expect(store.counts).toEqual({ conversations: 1, bytes: 25, tokens: 7, created: 1 });
   });
 
+  it('is begun by a later turn if its first turn has failed, but not if it was removed', () => {
+    const { store } = new StoreHarness();
+    const failed = store.turn(null, 'alice', 'Be brief.', 2);
+    failed.open();
+    const { id } = failed;
+    const next = () => store.turn(id, 'alice', 'Be brief.', 2, null, true);
+    expect(next().isReady).toBe(false); // it continues the first turn
+    failed[Symbol.dispose]();
+    expect(failureOf(() => store.turn(id, 'alice', null, 2))).toMatchObject({ reason: 'conversation_unknown' });
+    const begun = next();
+    begun.open();
+    expect([begun.isFirst, begun.system, begun.commit('Hi', 'Hello', 5).id]).toEqual([true, 'Be brief.', id]);
+    begun[Symbol.dispose]();
+    expect(failureOf(() => store.turn(id, 'bob', null, 2, null, true))).toMatchObject({ code: 'validation_error' });
+    store.remove(id, 'alice');
+    expect(failureOf(next)).toMatchObject({ reason: 'conversation_unknown' });
+  });
+
   it('has the title that a client has given to its original, or else the beginning of its own first message', () => {
     const harness = new StoreHarness();
     const { store } = harness;
