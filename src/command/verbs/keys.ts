@@ -266,8 +266,8 @@ function showFaults(faults: readonly string[], terminal: Terminal): number {
 
 /** Returns the limits that the flags set or, with `off`, remove. */
 function budgetChange(args: CommandArguments): BudgetChange {
-  const given = budgetOptions.map((name) => [name, args.value(name)] as const);
-  const named = given.filter(([, value]) => value !== undefined);
+  const texts = budgetOptions.map((name) => [name, args.value(name)] as const);
+  const named = texts.filter(([, value]) => value !== undefined);
   return Object.fromEntries(named.map(([name, value]) => [name, value === 'off' ? null : value]));
 }
 

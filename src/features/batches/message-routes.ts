@@ -12,7 +12,7 @@ import { pageBody } from '../files/pages.js';
 import { storeFile } from '../files/upload.js';
 import { checkApi } from './apis.js';
 import { batchRequest } from './message-lines.js';
-import { type BatchParts, batchKey, callerOf } from './requests.js';
+import { type BatchRouteParts, batchKey, callerOf } from './requests.js';
 import type { BatchCalls } from './shared.js';
 import type { BatchView } from './views.js';
 
@@ -21,7 +21,7 @@ export const messageBatchRequest = z.strictObject({
 });
 
 /** Creates a batch. Its requests are stored as a file of lines, like those of OpenAI's API. */
-export function postMessageBatch(primary: BatchCalls, { bodies, features }: BatchParts): AsyncHandler {
+export function postMessageBatch(primary: BatchCalls, { bodies, features }: BatchRouteParts): AsyncHandler {
   return async (req, res) => {
     checkApi('messages', features.offlineRoutes);
     const { requests } = await readBody(req, res, bodies, messageBatchRequest);

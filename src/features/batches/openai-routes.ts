@@ -11,7 +11,7 @@ import { openAiFields, openAiPage } from '../files/openai-form.js';
 import { pageBody, seconds } from '../files/pages.js';
 import { checkApi } from './apis.js';
 import { refuseRepeatedIds } from './custom-ids.js';
-import { type BatchParts, batchKey, callerOf } from './requests.js';
+import { type BatchRouteParts, batchKey, callerOf } from './requests.js';
 import type { BatchCalls } from './shared.js';
 import type { BatchView } from './views.js';
 
@@ -36,7 +36,7 @@ export const batchCreateRequest = z.strictObject({
   metadata: metadata.nullish(),
 });
 
-export function postBatch(primary: BatchCalls, { bodies, features }: BatchParts): AsyncHandler {
+export function postBatch(primary: BatchCalls, { bodies, features }: BatchRouteParts): AsyncHandler {
   const inLineOf = inLines(); // each client reads one file at a time, so that clients have equal shares
   return async (req, res) => {
     const body = await readBody(req, res, bodies, batchCreateRequest);

@@ -5,7 +5,7 @@ import { refusesFallback } from '../../worker/jobs/job-request.js';
 import type { JobParts } from '../../worker/jobs/run-job.js';
 
 /** Dependencies of the requests that create batches. */
-export type BatchParts = Pick<JobParts, 'bodies' | 'features'>;
+export type BatchRouteParts = Pick<JobParts, 'bodies' | 'features'>;
 
 /** Returns the id in the path, and the client. */
 export function batchKey({ params }: Request, { locals }: Reply) {

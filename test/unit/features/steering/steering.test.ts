@@ -36,8 +36,8 @@ function someJob() {
 function send(line: MessageLine, text: string, more: { interrupt?: boolean; key?: string } = {}, seen: string[] = []) {
   const controller = new AbortController();
   const { interrupt = false, key = null } = more;
-  const held = line.hold({ text, interrupt, key }, controller.signal);
-  const fate = held.next().then(({ value }) => {
+  const turn = line.hold({ text, interrupt, key }, controller.signal);
+  const fate = turn.next().then(({ value }) => {
     seen.push(text);
     return value as Fate;
   });
@@ -46,7 +46,7 @@ function send(line: MessageLine, text: string, more: { interrupt?: boolean; key?
     fate,
     leave: async () => {
       controller.abort(cancelled('the worker has left'));
-      await held.next();
+      await turn.next();
     },
   };
 }
