@@ -1,6 +1,6 @@
 import type { Clock } from '../../shared/clock.js';
 import type { SwitchPosition } from '../../shared/config/variables.js';
-import { invalid, storeUnavailable, waitTooLong } from '../../shared/errors.js';
+import { invalid, type RelayError, storeUnavailable, waitTooLong } from '../../shared/errors.js';
 import type { JobRequest, ServiceTier, WaitReason } from '../../shared/job.js';
 import { chainId } from '../../shared/text/chain.js';
 import { requestBytes } from '../../shared/text/turns.js';
@@ -265,16 +265,17 @@ function effortOf(
   searcher: WebSearcher | null,
 ): JobRequest['effort'] {
   const { extras } = cli.program;
+  if (request.search !== undefined && searcher === null) throw noSearch(request, searcher);
   if (extras === null) return fittingEffort(request.effort, { effort: (effort) => effort }, null);
   const what = unsupported(extras, request, searcher?.canSearch(extras) === true);
-  if (what === 'search')
-    throw invalid(
-      request.search?.path ?? what,
-      searcher?.refusal ?? 'cannot be used: this service does not search the web',
-    );
+  if (what === 'search') throw noSearch(request, searcher);
   if (what !== null) throw invalid(what, 'the model CLI of this service takes none');
   const programTool = request.offer?.tools.find(({ name }) => extras.ownTools?.has(name));
   if (programTool !== undefined)
     throw invalid('tools', `cannot be named ${programTool.name}: MODEL_API_CLI_ARGS opens such a tool`);
   return fittingEffort(request.effort, extras, adapterModel);
+}
+
+function noSearch({ search }: JobRequest, searcher: WebSearcher | null): RelayError {
+  return invalid(search?.path ?? 'search', searcher?.refusal ?? 'cannot be used: this service does not search the web');
 }

@@ -1,7 +1,8 @@
 import { yieldToEventLoop } from '../../shared/clock.js';
-import { cliError } from '../../shared/errors.js';
-import type { RefusedAnswer, TokenEstimate } from '../../shared/job.js';
-import { messageTexts } from '../../shared/text/turns.js';
+import { cliError, invalid } from '../../shared/errors.js';
+import { type Attachment, isDocument, type RefusedAnswer, type TokenEstimate } from '../../shared/job.js';
+import { documentTable } from '../../shared/tables/document-types.js';
+import { attachmentsIn, messageTexts } from '../../shared/text/turns.js';
 import type { Capabilities, Turn } from '../cli/contract/adapter.js';
 import { isDemand } from '../cli/contract/model-rules.js';
 import { dropsTools, isEmulated, unsupported } from '../cli/models.js';
@@ -100,6 +101,7 @@ export class Answering {
     if (this.#job.ticket.bytes > longRequestBytes) await yieldToEventLoop();
     checkExtras(this.#turns.extras, this.#job, features);
     const prepared = await features.prepareTurn(this.#turn(), this.#job, this.#turns.extras);
+    checkDocuments(prepared, this.#turns.extras);
     const first = sampling.fit(prepared, route, this.#turns.extras, request.client);
     for (let turn = first; ; await this.#turns.processes.acquireAnother()) {
       try {
@@ -170,4 +172,14 @@ export class Answering {
 function checkExtras(extras: Capabilities, { request }: Job, { searcher }: AnsweringParts['features']): void {
   const what = unsupported(extras, request, searcher?.canSearch(extras) === true);
   if (what !== null) throw cliError('other', `the model CLI takes no ${what}`);
+}
+
+/** Throws if no feature has read a document that the program does not take, which a stored conversation may have. */
+function checkDocuments({ images, results, history }: Turn, { document }: Capabilities): void {
+  const messages = [{ images, results }, ...history];
+  const isUnread = (each: Attachment) =>
+    isDocument(each) && (document === undefined || !documentTable[each.mediaType].isNative);
+  const inResults = attachmentsIn(messages.map((message) => ({ results: message.results })));
+  if (inResults.some(isDocument) || attachmentsIn(messages).some(isUnread))
+    throw invalid('files', 'of this conversation cannot be used: this service takes no documents');
 }

@@ -157,6 +157,8 @@ function harnessState(extras: Capabilities) {
     isProgramKnown: true,
     isStoreUp: true,
     isBudgetUsedUp: false,
+    /** Whether a feature reads documents. */
+    readsDocuments: true,
     /** Method of the observer that throws; null for none. */
     brokenObservation: null as keyof JobObserver | 'ended' | null,
     /** Models that clients may name; null allows all. */
@@ -302,7 +304,10 @@ function hooksWith(
     { handlers: {}, job: { checkModels, route, trace, failed } },
     {
       handlers: {},
-      job: { ...documentHooks(state.textReaders).job, check: (request) => searching().check(request) },
+      get job() {
+        const reads = state.readsDocuments ? documentHooks(state.textReaders).job : {};
+        return { ...reads, check: (request: JobRequest) => searching().check(request) };
+      },
       get searcher() {
         return searching().searcher;
       },

@@ -1,3 +1,4 @@
+import type { Capabilities } from '../../../../src/primary/cli/contract/adapter.js';
 import type { TurnSink } from '../../../../src/primary/cli/process/open-turn.js';
 import type { FileDocument, JobEvent, JobRequest, PassageCited } from '../../../../src/shared/job.js';
 import { textDelta } from '../../../support/jobs/answer-events.js';
@@ -84,5 +85,29 @@ describe('The passages that an answer cites', () => {
     expect(admitted).toMatchObject({ type: 'job-admitted', ignores: ['citations'] });
     const [silent] = await eventsOf(plays(['Hi']), { chain: { before: '', asked: 'a' } });
     expect(silent).not.toHaveProperty('ignores');
+  });
+});
+
+describe('A document that no feature reads', () => {
+  const results = [{ id: 'call_1', text: 'found', isError: false, images: [document] }];
+  const native = { document: () => '' };
+  const sent = { role: 'user', text: 'Hi', images: [document] } as const;
+  const endWith = (extras: Capabilities, request: Partial<JobRequest>) => {
+    const harness = jobHarness({ extras });
+    harness.readsDocuments = false;
+    return harness.finish(request);
+  };
+
+  it.each([
+    ['in a question', {}, { images: [document] }],
+    ['in a history', {}, { history: [sent] }],
+    ['in a result of a tool', native, { results }],
+  ] as const)('ends the job with the cause if its program cannot take it: %s', async (_, extras, request) => {
+    const message = expect.stringContaining('this service takes no documents');
+    expect(await endWith(extras, request)).toMatchObject({ failure: { code: 'validation_error', message } });
+  });
+
+  it('is passed to a program that takes it', async () => {
+    expect(await endWith(native, { images: [document] })).toMatchObject({ outcome: 'ok' });
   });
 });
