@@ -68,7 +68,7 @@ it('A trace that throws neither ends a job nor stops the positions of all jobs',
   const harness = jobHarness({ traceJob: () => trace, start: wait });
   const jobs = Array.from({ length: 3 }, () => harness.start());
   await harness.clock.advance(2000);
-  const last = harness.start();
+  const last = harness.start({ isStreamed: true });
   await harness.clock.advance(2000);
   open();
   for (const { end } of [...jobs, last]) expect(await end()).toMatchObject({ outcome: 'ok' });
