@@ -65,6 +65,8 @@ export function describeDoor(answering: Running): void {
       ['POST /ask', { prompt: '' }],
       ['POST /chat', { message: 'Hi', messages: [] }],
       ['POST /chat/some-id/fork', { from: 1 }],
+      ['POST /chat/some-id/steer', { text: 1 }],
+      ['POST /jobs/some-id/steer', { text: 1 }],
       ['POST /chat/import', { messages: [] }],
       ['PATCH /chat/some-id', { title: 1 }],
       ['POST /keys', { name: 1 }],

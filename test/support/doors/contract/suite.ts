@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { shared } from '../../basics/shared.js';
 import { until } from '../../basics/until.js';
-import { viewStatus } from '../../clients/event-stream.js';
+import { stream, viewStatus } from '../../clients/event-stream.js';
 import { untilJobs } from '../../jobs/jobs.js';
 import { programs } from '../../service/service.js';
 import { Contract } from '../contract.js';
@@ -18,12 +18,13 @@ export function describeContract(name: string, start: Start): void {
     describeDoor(answering);
     describeLimits(open);
     describeRetries(stalling);
+    describeMessages(answering, stalling);
 
     it('has been seen whole: every endpoint with every status and error code of its', () => {
-      // Tested elsewhere: errors of stores outside memory (test/programs/store), and a title or a key that is refused
+      // Tested elsewhere: errors of stores outside memory (test/programs/store), and a title, a key or a message that is refused
       // because memory is full of bodies.
       const testedByOthers =
-        / store_unavailable$|^POST \/store\/|^PATCH .* concurrency_limited$|^POST \/keys.* concurrency_limited$/;
+        / store_unavailable$|^POST \/store\/|^PATCH .* concurrency_limited$|^POST \/(?:keys|.*\/steer).* concurrency_limited$/;
       const unseen = contract.unseen.filter((answer) => !testedByOthers.test(answer));
       expect(unseen).toEqual([]);
     });
@@ -82,6 +83,46 @@ function describeRetries(stalling: Running): void {
   });
 }
 
+function describeMessages(answering: Running, stalling: Running): void {
+  describe('when messages are sent to answers', () => {
+    it('takes none for an answer that has ended, or that the client does not have', async () => {
+      const service = await answering();
+      const { body: chat } = await service.post('/chat', { message: 'Hello' }, alice);
+      const { body: job } = await service.post('/ask', { prompt: 'Hello' }, { ...alice, Prefer: 'respond-async' });
+      await untilJobs(service, 0, 0);
+      for (const [path, status, error] of [
+        [`/chat/${chat.conversation_id}`, 409, 'turn_ended'],
+        [`/jobs/${job.job_id}`, 409, 'turn_ended'],
+        ['/chat/some-id', 404, 'not_found'],
+        ['/jobs/some-id', 404, 'not_found'],
+      ]) {
+        const answer = await service.post(`${path}/steer`, { text: 'more' }, alice);
+        expect([path, answer.status, answer.body.error]).toEqual([path, status, error]);
+      }
+    });
+
+    it.each(['chat', 'jobs'])('takes each once: /%s', async (kind) => {
+      const service = await stalling();
+      await untilJobs(service, 0, 0);
+      const answer = await stream(service, '/chat', { message: 'Hello' }, alice);
+      await untilJobs(service, 1, 0);
+      const { jobs } = (await service.get('/jobs?status=running', alice)).body;
+      const [job] = jobs as readonly [{ readonly job_id: string }];
+      const id = kind === 'chat' ? answer.headers.get('x-conversation-id') : job.job_id;
+      const send = (text: string) =>
+        service.post(`/${kind}/${id}/steer`, { text }, { ...alice, 'Idempotency-Key': `message to ${id}` });
+      const both = [send('more'), send('more')];
+      const early = await Promise.race(both);
+      expect([early.status, early.body.error]).toEqual([409, 'idempotency_in_progress']);
+      const other = await send('other');
+      expect([other.status, other.body.error]).toEqual([422, 'idempotency_mismatch']);
+      const reached = (await Promise.all(both)).map(({ body }) => body.reached);
+      expect(reached.toSorted()).toEqual(['next_turn', undefined]);
+      answer.leave();
+    });
+  });
+}
+
 function describeLimits(open: Open): void {
   describe('at its limits', () => {
     it('takes so many requests of one address in a window, and so many viewers, and no more', async () => {
@@ -124,6 +165,8 @@ function describeLimits(open: Open): void {
         ['/ask', { prompt: 'Hello' }],
         ['/chat', { message: 'Hello' }],
         ['/chat/import', { messages: savedTurn }],
+        ['/chat/some-id/steer', { text: 'more' }],
+        ['/jobs/some-id/steer', { text: 'more' }],
       ] as const;
       for (const [path, body] of refused) {
         const { status, headers, body: error } = await service.post(path, body, alice);
@@ -189,6 +232,8 @@ function describeFailures(open: Open, failing: Running): void {
       const service = await impatient();
       const running = service.post(first.path, first.body);
       await untilJobs(service, 1, 0);
+      const hurried = await service.post(second.path, second.body, { Prefer: 'wait=0' });
+      expect([hurried.status, hurried.body.error]).toEqual([503, 'wait_too_long']);
       const waiting = service.post(second.path, second.body);
       await untilJobs(service, 1, 1);
       const refused = await service.post(first.path, first.body);

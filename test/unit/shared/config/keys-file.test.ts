@@ -71,7 +71,7 @@ describe('A line of a keys file', () => {
     [`ada:sha256:${digestOf('')}`, 'this is the digest of an empty key'],
     [
       `ada:sha256:${digest}:`,
-      'unknown option; the options are scopes, rate, concurrent, queue, weight, models, accounts, fallback, group, subclients, expires, previous, tokens, cost, webhooks, own_keys, search',
+      'unknown option; the options are scopes, rate, concurrent, queue, weight, models, accounts, fallback, group, subclients, expires, previous, tokens, cost, webhooks, own_keys, priority, search',
     ],
     [`ada:sha256:${digest}:queue=1,`, 'unknown option; the options are'],
     [`ada:sha256:${digest}: queue=1`, 'unknown option " queue"; did you mean queue?'],
