@@ -53,7 +53,10 @@ export class MessageLine {
     const name = JSON.stringify([key, text]);
     const sent = this.#sent.get(name) ?? this.#job.addMessage(text);
     this.#sent.set(name, sent);
-    return sent;
+    const isAdded = await sent;
+    // Only messages that the answer has are kept: their number and length are limited.
+    if (!isAdded) this.#sent.delete(name);
+    return isAdded;
   }
 
   #goOn(): void {
