@@ -157,6 +157,8 @@ describe('The longest wait that a request accepts', () => {
   it('does not bind a job that has its slot', async () => {
     const to = await service();
     await (await gate()).close();
+    // An answer arrives before its slot is free again, and this request would not wait for it.
+    await until(async () => (await metric(to, 'jobs_active')) === 0, 'the free slot');
     const running = to.post('/ask', { prompt: 'x' }, { ...bob, prefer: 'wait=0' });
     await until(async () => (await metric(to, 'jobs_active')) === 1, 'the job');
     const late = await to.post('/ask', { prompt: 'x' }, { ...bob, prefer: 'wait=1' });
