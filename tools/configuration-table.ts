@@ -121,18 +121,22 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   ],
 };
 
-/** Returns the rows of the table of variables: name, default, meaning. Variables of features come last. */
+/** Returns the rows of the table of variables: name, and in Markdown default and meaning. Variables of features come last. */
 export function configurationRows(): [name: string, shownDefault: string, meaning: string][] {
   const rows = Object.entries(variables).map(([name, [, , fallback]]): [string, string, string] => {
-    const [meaning, shown = fallback ?? '–'] = meanings[name as VariableName];
+    const [meaning, shown = codeOf(fallback)] = meanings[name as VariableName];
     return [name, shown, meaning];
   });
   const added = Object.entries(variablesOf(features)).map(
-    ([name, { fallback, meaning, shownDefault = fallback ?? '–' }]): [string, string, string] => [
+    ([name, { fallback, meaning, shownDefault = codeOf(fallback) }]): [string, string, string] => [
       name,
       shownDefault,
       meaning,
     ],
   );
   return [...rows, ...added];
+}
+
+function codeOf(fallback: string | null): string {
+  return fallback === null ? '–' : `\`${fallback}\``;
 }

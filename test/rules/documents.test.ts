@@ -7,10 +7,9 @@ import { estimatedRetries, fixedRetries, httpStatusOf } from '../../src/shared/e
 import { serviceExits } from '../../src/shared/phase.js';
 import { countWords, maxNewsWords, newestSection } from '../../tools/changelog.js';
 import { configurationRows } from '../../tools/configuration-table.js';
-import { families } from '../support/documents/families.js';
+import { withReferenceTables } from '../../tools/reference-tables.js';
 import { tableUnder } from '../support/documents/markdown.js';
 import { readSources, root } from '../support/documents/sources.js';
-import { allLogEvents } from '../support/documents/tables.js';
 
 const maxReadmeWords = 700;
 const maxPictureBytes = 80_000;
@@ -19,16 +18,13 @@ function textOf(file: string): string {
   return readFileSync(join(root, file), 'utf8');
 }
 
-/** Returns the labels of a metric family as the page lists them. */
-function labelsOf(name: string): string {
-  const names = families[name]?.labels.map((label) => `\`${label}\``) ?? [];
-  return names.length === 0 ? '–' : names.join(', ').replace(/^`([^`]*)`$/, '$1');
-}
-
 describe('The pages of docs', () => {
-  it('show every variable with its default and its meaning, as the code defines them', () => {
-    expect(tableUnder('Variables', 'docs/configuration.md')).toEqual(configurationRows());
-  });
+  it.each(['docs/configuration.md', 'docs/monitoring.md'])(
+    'have the variables, metrics and events of the code in their tables, as `npm run tables` writes them: %s',
+    (page) => {
+      expect(textOf(page)).toBe(withReferenceTables(page, textOf(page)));
+    },
+  );
 
   it('say of each variable that limits how long data is stored what it is for', () => {
     const names = configurationRows().flatMap(([name = '']) => (/_(?:TTL|IDLE)_SECONDS$/.test(name) ? [name] : []));
@@ -58,16 +54,6 @@ describe('The pages of docs', () => {
   it('show every exit code of the service', () => {
     const codes = tableUnder('Exit codes', 'docs/operations.md').map(([code]) => Number(code));
     expect(codes).toEqual(Object.values(serviceExits));
-  });
-
-  it('show every event of the log with its meaning', () => {
-    expect(tableUnder('Events', 'docs/monitoring.md')).toEqual(Object.entries(allLogEvents));
-  });
-
-  it('show every family of metrics with its type and its labels', () => {
-    const rows = tableUnder('Families', 'docs/monitoring.md').map((row) => row.slice(0, 3));
-    const known = Object.entries(families).map(([name, { type }]) => [`model_api_${name}`, type, labelsOf(name)]);
-    expect(rows).toEqual(known);
   });
 
   it('are all in the index', () => {

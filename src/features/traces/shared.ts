@@ -27,7 +27,7 @@ export const variables = {
   OTEL_EXPORTER_OTLP_PROTOCOL: {
     ...{ schema: otlpProtocol, fallback: '', secrecy: 'none' },
     meaning: 'only `http/json`',
-    shownDefault: 'http/json',
+    shownDefault: '`http/json`',
   },
   OTEL_EXPORTER_OTLP_HEADERS: {
     ...{ schema: otlpHeaders, fallback: '', secrecy: 'part' },
@@ -37,7 +37,7 @@ export const variables = {
   OTEL_SERVICE_NAME: {
     ...{ schema: serviceName, fallback: '', secrecy: 'none' },
     meaning: '`service.name` in traces',
-    shownDefault: 'prompt-relay',
+    shownDefault: '`prompt-relay`',
   },
   OTEL_RESOURCE_ATTRIBUTES: {
     ...{ schema: resourceAttributes, fallback: '', secrecy: 'none' },
