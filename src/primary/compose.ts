@@ -1,3 +1,4 @@
+import type { Clock } from '../shared/clock.js';
 import { cliLimits } from '../shared/config/clis.js';
 import type { Config } from '../shared/config/config.js';
 import { applicableLines } from '../shared/config/keys-file.js';
@@ -40,7 +41,9 @@ import { SeenClients } from './health/evidence.js';
 import type { Hosts } from './hosts/hosts.js';
 import { BackgroundJobs } from './jobs/background-jobs.js';
 import { ClientJobs } from './jobs/client-jobs.js';
+import { JobPuller } from './jobs/job-puller.js';
 import { JobRunner } from './jobs/job-runner.js';
+import { RemoteJobs } from './jobs/remote-jobs.js';
 import { StoredJobs } from './jobs/stored-jobs.js';
 import { WaitingRoom } from './jobs/waiting-room.js';
 import { createBanner } from './lifecycle/banner.js';
@@ -57,6 +60,7 @@ import { UsageJournal } from './observe/usage-journal.js';
 import { UsageLedger } from './observe/usage-ledger.js';
 import { responseLimits, StoredResponses } from './responses/stored-responses.js';
 import type { JobRecord } from './store/contract/jobs.js';
+import type { SharedJobs } from './store/contract/shared-jobs.js';
 import type { Store } from './store/contract/store.js';
 import { SchemaChecker } from './threads/schema-checker.js';
 import { TokenCounter } from './threads/token-counter.js';
@@ -337,7 +341,7 @@ function createModels(
 }
 
 function createJobs(parts: EarlierParts) {
-  const { config, host, store, hosts } = parts;
+  const { config, host, store } = parts;
   const { room, conversations, responses, turnGate, clis, router, knownModels, redactor } = parts;
   const { metrics, lastHour, sizes, tokenFactors, usageCounter, tokens, schemas } = parts;
   const { clock, log } = host;
@@ -366,10 +370,7 @@ function createJobs(parts: EarlierParts) {
     },
     config,
   );
-  const dismiss = (request: JobRequest, reason: Error) => void runner.dismiss(request, reason);
-  const recordEnded = (record: JobRecord) => parts.features.recordEnded(record);
-  const storedJobs =
-    hosts?.remoteJobs(config.jobTtlMs, { dismiss, recordEnded }) ?? new StoredJobs(store.jobs, config.jobTtlMs, clock);
+  const storedJobs = createStoredJobs(parts, runner);
   const observer = observeBackground(listeners);
   const resources = {
     ...{ runner, room, turnGate, clock, observer },
@@ -379,7 +380,37 @@ function createJobs(parts: EarlierParts) {
   };
   const background = new BackgroundJobs(resources, config);
   const clientJobs = new ClientJobs(background, resources);
-  return { runner, storedJobs, background, clientJobs, puller: hosts?.puller(background, clientJobs) ?? null };
+  const puller = createPuller(store.jobs.shared, background, clientJobs, clock);
+  return { runner, storedJobs, background, clientJobs, puller };
+}
+
+/** Creates the access to stored jobs, and to jobs of other hosts. */
+function createStoredJobs(
+  { config: { jobTtlMs }, host, store, features }: EarlierParts,
+  runner: JobRunner,
+): StoredJobs {
+  const { shared } = store.jobs;
+  if (shared === null) return new StoredJobs(store.jobs, jobTtlMs, host.clock);
+  const dismiss = (request: JobRequest, reason: Error) => void runner.dismiss(request, reason);
+  const recordEnded = (record: JobRecord) => features.recordEnded(record);
+  return new RemoteJobs(shared, jobTtlMs, { dismiss, recordEnded }, host.clock);
+}
+
+/** Creates the puller, which hears of jobs and of cancelled ones from other hosts; null without a queue that hosts share. */
+function createPuller(
+  shared: SharedJobs | null,
+  background: BackgroundJobs,
+  clientJobs: ClientJobs,
+  clock: Clock,
+): JobPuller | null {
+  if (shared === null) return null;
+  const puller = new JobPuller(shared, background, clock);
+  shared.listen({
+    added: () => puller.changed(),
+    cancelled: (id, by) => background.cancelHere(id, by),
+    cancelCaller: (order) => clientJobs.cancelCaller(order),
+  });
+  return puller;
 }
 
 function createWorkers(parts: EarlierParts, signals: PartSignals) {

@@ -1,9 +1,7 @@
 import { quarterOf } from '../../primary/access/clients.js';
 import type { RatesOf } from '../../primary/access/rate-limit.js';
 import type { ConversationStore } from '../../primary/conversations/conversation-store.js';
-import type { Hosts, OpenedStore, StoreParts, WaitingJobListener } from '../../primary/hosts/hosts.js';
-import type { BackgroundJobs } from '../../primary/jobs/background-jobs.js';
-import type { ClientJobs } from '../../primary/jobs/client-jobs.js';
+import type { Hosts, OpenedStore, StoreParts } from '../../primary/hosts/hosts.js';
 import { maxWaitingBytes } from '../../primary/store/contract/jobs.js';
 import type { Store, StoreObserver } from '../../primary/store/contract/store.js';
 import type { StoreTable, StoreTables } from '../../primary/store/contract/tables.js';
@@ -13,7 +11,6 @@ import type { StorePlace } from '../../shared/config/stores.js';
 import { ignoreFailure } from '../../shared/errors.js';
 import { ConversationReplica } from './conversation-replica.js';
 import { JobMessages } from './job-messages.js';
-import { JobPuller } from './job-puller.js';
 import { JobQueue } from './job-queue.js';
 import { RedisAnswers } from './redis-answers.js';
 import { RedisConnection } from './redis-connection.js';
@@ -26,7 +23,6 @@ import { RedisTable } from './redis-table.js';
 import { RedisText } from './redis-text.js';
 import { RedisUpkeep } from './redis-upkeep.js';
 import { RedisUsage } from './redis-usage.js';
-import { RemoteJobs } from './remote-jobs.js';
 import { type RedisPlace, redisPlace } from './shared.js';
 import { SharedRateLimit } from './shared-rate-limit.js';
 
@@ -60,22 +56,6 @@ class RedisHosts implements Hosts {
 
   rateLimit(ratesOf: RatesOf): SharedRateLimit {
     return new SharedRateLimit(ratesOf, new RedisWindows(this.#store.redis));
-  }
-
-  /** Creates the access to stored jobs and to jobs of other hosts. */
-  remoteJobs(ttlMs: number, listener: WaitingJobListener): RemoteJobs {
-    return new RemoteJobs(this.#store.jobs, ttlMs, listener, this.#clock);
-  }
-
-  puller(background: BackgroundJobs, clientJobs: Pick<ClientJobs, 'cancelCaller'>): JobPuller {
-    const { jobs } = this.#store;
-    const puller = new JobPuller(jobs, background, this.#clock);
-    jobs.listen({
-      added: () => puller.changed(),
-      cancelled: (id, by) => background.cancelHere(id, by),
-      cancelCaller: (order) => clientJobs.cancelCaller(order),
-    });
-    return puller;
   }
 
   /** Starts to renew the sign of life for the other hosts. */

@@ -1,18 +1,9 @@
+import type { SharedJobsListener } from '../../primary/store/contract/shared-jobs.js';
 import { withResolvers } from '../../shared/async.js';
 import { type CallerJob, type CallerOrder, callerJob, callerOrder } from '../../shared/background.js';
 import type { Clock } from '../../shared/clock.js';
 import { connectTo, deadLinkMs } from './redis-link.js';
 import type { RedisPlace } from './shared.js';
-
-/** Receiver of messages from other hosts. */
-export interface SharedJobsListener {
-  /** Called when a job was queued. */
-  added(): void;
-  /** Called for a cancelled job. `by` is the administrator who cancelled it; null for the client of the job. */
-  cancelled(id: string, by: string | null): void;
-  /** Cancels the job of an open request. Returns null if this host does not have the job. */
-  cancelCaller(order: CallerOrder): CallerJob | null;
-}
 
 /** Limit for the answer of the host that has the job. */
 const answerLimitMs = 2000;

@@ -4,20 +4,25 @@ import {
   holderRoom,
   type JobPage,
   type JobRecord,
-  type JobStore,
   type LoggedText,
   lostEnd,
   nameRoom,
   noRoom,
 } from '../../primary/store/contract/jobs.js';
+import type {
+  Cancelling,
+  SharedJobs,
+  SharedJobsListener,
+  WaitingJobs,
+} from '../../primary/store/contract/shared-jobs.js';
 import { withResolvers } from '../../shared/async.js';
 import type { CallerJob, CallerOrder, JobForm, JobListOrder } from '../../shared/background.js';
 import type { Clock } from '../../shared/clock.js';
 import { storeUnavailable } from '../../shared/errors.js';
 import { newId } from '../../shared/ids.js';
-import type { JobEnd, JobRequest } from '../../shared/job.js';
+import type { JobEnd } from '../../shared/job.js';
 import { requestBytes } from '../../shared/text/turns.js';
-import type { JobMessages, SharedJobsListener } from './job-messages.js';
+import type { JobMessages } from './job-messages.js';
 import type { JobQueue } from './job-queue.js';
 import { JobTexts } from './job-texts.js';
 import type { RedisConnection } from './redis-connection.js';
@@ -41,27 +46,15 @@ export interface RedisJobLimits {
   readonly ttlMs: number;
 }
 
-/** State of the cancelled job: queued, running on a host that gets a message, or not open. */
-export type Cancelling =
-  | { readonly was: 'queued'; readonly request: JobRequest }
-  | { readonly was: 'running' }
-  | { readonly was: 'gone' };
-
 /** Waiting jobs of all hosts at the last renewal. */
-interface WaitingSeen {
-  readonly count: number;
+interface WaitingSeen extends WaitingJobs {
   /** Id of the job that has waited longest; null if no job waits. */
   readonly id: string | null;
-  readonly since: number | null;
 }
 
-/** Operations on the jobs that hosts share. */
-export type SharedJobs = JobStore & Omit<RedisJobs, 'isDurable' | 'isShared' | 'close'>;
-
 /** Owns the background jobs in Redis, and the jobs that this host has taken. */
-export class RedisJobs implements JobStore {
+export class RedisJobs implements SharedJobs {
   readonly isDurable = true;
-  readonly isShared = true;
   readonly #redis: RedisConnection;
   readonly #queue: JobQueue;
   readonly #messages: JobMessages;
@@ -94,15 +87,14 @@ export class RedisJobs implements JobStore {
     });
   }
 
-  /**
-   * Number of waiting jobs on all hosts at the last renewal, and the time since which the oldest waits; `since` is null
-   * if no job waits.
-   */
-  get waiting(): Omit<WaitingSeen, 'id'> {
+  get shared(): this {
+    return this;
+  }
+
+  get waiting(): WaitingJobs {
     return this.#waiting;
   }
 
-  /** Whether a job may wait, to the knowledge of this host. */
   get mayHaveNext(): boolean {
     return this.#mayHaveNext;
   }
@@ -199,10 +191,6 @@ export class RedisJobs implements JobStore {
     yield* [];
   }
 
-  /**
-   * Takes the next job, or the one that has waited longest; null if no job waits. Only one host can start a job, and
-   * only once.
-   */
   async takeJob(which: 'next' | 'oldest'): Promise<AcceptedJob | null> {
     if (which === 'oldest' && this.#waiting.id !== null) await this.#limited(this.#queue.prioritise(this.#waiting.id));
     for (;;) {
@@ -217,9 +205,6 @@ export class RedisJobs implements JobStore {
     }
   }
 
-  /**
-   * Returns a taken job to the queue. Returns false if the job may be marked as started: then it stays with this host.
-   */
   giveBack(id: string, delayMs: number): boolean {
     if (this.#unsure.has(id)) return false;
     this.#texts.forget(id);
@@ -227,18 +212,15 @@ export class RedisJobs implements JobStore {
     return true;
   }
 
-  /** Returns the current position of a job in the queue, from 1. */
   async position(id: string): Promise<number> {
     const { remaining: rest } = await this.#script('position', { id, queueKey: this.#queue.keyPrefix });
     return Number(rest[0]);
   }
 
-  /** Stores the growing text of a job regularly until the job ends, so that other hosts can read it. */
   keepText(id: string, log: LoggedText): void {
     this.#texts.open(id, log);
   }
 
-  /** Cancels a job. `by` is the administrator who cancels it; null for the client of the job. */
   async cancel(id: string, { endedAt, end }: EndedJob, by: string | null = null): Promise<Cancelling> {
     const args = { id, by: by ?? '', at: endedAt, jobEnd: JSON.stringify(end), ttlMs: this.#limits.ttlMs };
     const { verdict, remaining: rest } = await this.#script('cancel', args);

@@ -209,7 +209,7 @@ class SqliteConversations implements ConversationJournal {
 
 class SqliteJobs implements JobStore {
   readonly isDurable = true;
-  readonly isShared = false;
+  readonly shared = null;
   readonly #client: SqliteClient;
   /** Identifies this service in jobs that it starts. */
   readonly #run = newId();

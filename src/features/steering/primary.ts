@@ -49,7 +49,7 @@ async function openJobAt({ of, id, client }: TurnPlace, { clientJobs, conversati
 function nextTurnOf(job: OpenJob, { store }: SteeringParts): NextTurn | null {
   const { request, conversationId, background } = job;
   const beginning = beginningOf(job);
-  if (conversationId === null || (beginning !== null && store.jobs.isShared)) return null;
+  if (conversationId === null || (beginning !== null && store.jobs.shared !== null)) return null;
   const { model, fallbacks, schema, effort, thinking = null } = request;
   const models = model === null ? null : [model, ...(fallbacks ?? [])].join(',');
   const refusesFallback = fallbacks?.length === 0;

@@ -85,7 +85,7 @@ function createSender(
   const { clock, log, random, product } = host;
   return new Webhooks({
     ...{ receiver, secret, post: makePoster(product.version), clock, log, random },
-    ...{ store: deliveries, isShared: store.jobs.isShared },
+    ...{ store: deliveries, isShared: store.jobs.shared !== null },
     mayCall: (client, url) => isCallbackOf(url, startOf(client)),
   });
 }

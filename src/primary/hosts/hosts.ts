@@ -3,15 +3,10 @@ import type { Config } from '../../shared/config/config.js';
 import type { StoreFamily, StorePlace } from '../../shared/config/stores.js';
 import type { TitledConversation } from '../../shared/conversation.js';
 import type { TranscriptItem, TranscriptOrder } from '../../shared/ipc/protocol.js';
-import type { JobRequest } from '../../shared/job.js';
 import type { RateLimit, RatesOf } from '../access/rate-limit.js';
 import type { SearchableConversations } from '../conversations/conversation-search.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
 import type { JournaledConversations } from '../conversations/journaled-conversations.js';
-import type { BackgroundJobs } from '../jobs/background-jobs.js';
-import type { ClientJobs } from '../jobs/client-jobs.js';
-import type { StoredJobs } from '../jobs/stored-jobs.js';
-import type { JobRecord } from '../store/contract/jobs.js';
 import type { Store } from '../store/contract/store.js';
 import type { StoreTable } from '../store/contract/tables.js';
 
@@ -48,20 +43,6 @@ export interface ReadableConversations extends SearchableConversations {
 /** Changes of conversations between their turns. */
 export type ConversationChanges = Pick<JournaledConversations, 'remove' | 'rename' | 'fork'>;
 
-/** Listener for jobs that are cancelled while they wait. */
-export interface WaitingJobListener {
-  dismiss(request: JobRequest, reason: Error): void;
-  recordEnded(record: JobRecord): void;
-}
-
-/** Takes background jobs from the queue that hosts share. */
-interface JobSource {
-  /** Called when there may be a new job or a free slot. */
-  changed(): void;
-  /** Called each second, because some changes come without a notification. */
-  check(): void;
-}
-
 /** Parts that replace those of the core if several hosts share a store. */
 export interface Hosts {
   /** `onStale` is called when another host has continued a conversation. */
@@ -71,9 +52,6 @@ export interface Hosts {
   ): ReadableConversations & ConversationChanges;
   /** Creates the rate windows of all clients, for all hosts. */
   rateLimit(ratesOf: RatesOf): Pick<RateLimit, 'takeRequest'>;
-  /** Creates the access to stored jobs and to jobs of other hosts. */
-  remoteJobs(ttlMs: number, listener: WaitingJobListener): StoredJobs;
-  puller(background: BackgroundJobs, clientJobs: Pick<ClientJobs, 'cancelCaller'>): JobSource;
   /** Called when the service starts. */
   start(): void;
 }

@@ -112,7 +112,7 @@ export class BackgroundJobs {
     const model = runner.checkRequest(request) ?? requested.model;
     const form = requested.model === null ? requested : { ...requested, model };
     const share = { client: request.client, bytes: requestBytes(request) };
-    if (!store.isShared) checkRoom(share, this.#waiting, this.#maxJobs);
+    if (store.shared === null) checkRoom(share, this.#waiting, this.#maxJobs);
     const createdAt = clock.now();
     const accepted = { id, title: titleOf(request.text), form, request, createdAt };
     this.#waiting.add(share, createdAt);
@@ -121,7 +121,7 @@ export class BackgroundJobs {
     } finally {
       this.#waiting.remove(share); // the waiting job is counted separately, by its `BackgroundPart`
     }
-    if (!store.isShared) this.#add(accepted);
+    if (store.shared === null) this.#add(accepted);
     return { id, createdAt, isDurable: store.isDurable, ...(form.model !== null && { model }) };
   }
 

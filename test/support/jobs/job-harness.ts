@@ -1,6 +1,5 @@
 import { documentHooks } from '../../../src/features/documents/document-hooks.js';
 import { FallbackRoutes } from '../../../src/features/fallbacks/fallback-routes.js';
-import { RemoteJobs } from '../../../src/features/redis/remote-jobs.js';
 import { SearchQuota } from '../../../src/features/search/search-quota.js';
 import type { SearchServer } from '../../../src/features/search/search-server.js';
 import { searchHooks } from '../../../src/features/search/searcher.js';
@@ -24,6 +23,7 @@ import { ClientJobs } from '../../../src/primary/jobs/client-jobs.js';
 import type { JobCli } from '../../../src/primary/jobs/job-cli.js';
 import type { JobObserver } from '../../../src/primary/jobs/job-observer.js';
 import { type JobResources, JobRunner } from '../../../src/primary/jobs/job-runner.js';
+import { RemoteJobs } from '../../../src/primary/jobs/remote-jobs.js';
 import { StoredJobs } from '../../../src/primary/jobs/stored-jobs.js';
 import { WaitingRoom } from '../../../src/primary/jobs/waiting-room.js';
 import type { ConversationChange, ConversationJournal } from '../../../src/primary/store/contract/conversations.js';

@@ -1,4 +1,3 @@
-import type { SharedJobs } from '../../../src/features/redis/redis-jobs.js';
 import { AnswerLog } from '../../../src/primary/jobs/event-log.js';
 import type { AcceptedJob, EndedJob, JobRecord, JobStore } from '../../../src/primary/store/contract/jobs.js';
 import { silentObserver } from '../../../src/primary/store/contract/store.js';
@@ -44,8 +43,8 @@ async function wholeText(jobs: JobStore, id: string): Promise<string> {
 async function restored(jobs: JobStore): Promise<AcceptedJob[]> {
   const all: AcceptedJob[] = [];
   for await (const job of jobs.restore(now + 5000)) all.push(job);
-  if (!('takeJob' in jobs)) return all;
-  const shared = jobs as JobStore & SharedJobs;
+  const { shared } = jobs;
+  if (shared === null) return all;
   for (let job = await shared.takeJob('next'); job !== null; job = await shared.takeJob('next')) all.push(job);
   return all;
 }

@@ -1,7 +1,6 @@
-import type { SharedJobsListener } from '../../../src/features/redis/job-messages.js';
-import type { Cancelling, SharedJobs } from '../../../src/features/redis/redis-jobs.js';
 import { AnswerLog } from '../../../src/primary/jobs/event-log.js';
 import type { AcceptedJob, EndedJob } from '../../../src/primary/store/contract/jobs.js';
+import type { Cancelling, SharedJobs, SharedJobsListener } from '../../../src/primary/store/contract/shared-jobs.js';
 import { MemoryJobs } from '../../../src/primary/store/memory/memory-store.js';
 import type { CallerJob, CallerOrder } from '../../../src/shared/background.js';
 import type { JobRequest } from '../../../src/shared/job.js';
@@ -9,7 +8,7 @@ import { jobDone, jobRequest, plainForm } from '../jobs/job-records.js';
 
 /** Background jobs that hosts share, in memory. The queue is a list; tests play the other hosts. */
 export class SharedMemoryJobs extends MemoryJobs implements SharedJobs {
-  override readonly isShared = true;
+  override readonly shared = this;
   readonly queue: AcceptedJob[] = [];
   /** Ids of returned jobs. */
   readonly back: string[] = [];

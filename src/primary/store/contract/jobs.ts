@@ -1,6 +1,7 @@
 import type { JobForm, JobListOrder, JobStatus } from '../../../shared/background.js';
 import { RelayError, retryAfter } from '../../../shared/errors.js';
 import { type JobEnd, type JobRequest, unknownJobUsage } from '../../../shared/job.js';
+import type { SharedJobs } from './shared-jobs.js';
 
 /**
  * An accepted background job, in the form that is stored until the job starts. Times are milliseconds since the epoch.
@@ -60,10 +61,10 @@ export interface JobStore {
   /** Whether an accepted job survives a restart of the service. */
   readonly isDurable: boolean;
   /**
-   * Whether all hosts take the jobs from one queue, whose length the store limits. Otherwise, each host runs the jobs
+   * The same jobs if all hosts take them from one queue, whose length the store limits. Null if each host runs the jobs
    * that it has accepted.
    */
-  readonly isShared: boolean;
+  readonly shared: SharedJobs | null;
   /** Resolves when the job is stored. In a durable store, it would then survive a power cut. */
   accept(job: AcceptedJob): Promise<void>;
   /**

@@ -26,6 +26,7 @@ import {
   type ResponseStore,
   writtenInTurns,
 } from '../contract/responses.js';
+import type { SharedJobs } from '../contract/shared-jobs.js';
 import type { Store, StoreUpkeep } from '../contract/store.js';
 import type { StoreTable } from '../contract/tables.js';
 import type { UsageStore } from '../contract/usage.js';
@@ -165,7 +166,7 @@ interface MemoryJob extends Sharer {
 /** Owns the records and answers of background jobs. A restart loses them. */
 export class MemoryJobs implements JobStore {
   readonly isDurable = false;
-  readonly isShared: boolean = false;
+  readonly shared: SharedJobs | null = null;
   readonly #byId = new Map<string, MemoryJob>();
   #lastNumber = 0;
   /** Ended jobs, in the order of their end. */

@@ -116,7 +116,7 @@ describe('The turn after an answer', () => {
       checkInterrupt,
       ...job,
     };
-    const store = { jobs: { isShared } };
+    const store = { jobs: { shared: isShared ? {} : null } };
     const clientJobs = { openTurnOf: () => open, idOf: () => '1-a' };
     const { findTurn } = steeringPart({ clientJobs, store } as unknown as Parts).handlers;
     return (await findTurn({ of: 'conversation', id: 'c', client: 'ada', interrupt })).next;

@@ -24,7 +24,7 @@ function createPart(receiver: string | null, secret: string | null) {
   const create = createWebhooks(values, secret === null ? null : noticePoster);
   const store = {
     tables: new Map([[deliveryTable.name, new MemoryTable(deliveryTable)]]),
-    jobs: { isShared: false, isDurable: false },
+    jobs: { shared: null, isDurable: false },
   };
   const host = { clock: new FakeClock(), log: new LogBook(), random: () => 0, product: { version: '1.2.3' } };
   const optionsOf = (client: string) => ({ featureOptions: client === 'key ada' ? { webhooks: `${allowed}*` } : {} });

@@ -1,6 +1,6 @@
-import { JobPuller } from '../../../../src/features/redis/job-puller.js';
-import { RemoteJobs } from '../../../../src/features/redis/remote-jobs.js';
 import { AnswerLog } from '../../../../src/primary/jobs/event-log.js';
+import { JobPuller } from '../../../../src/primary/jobs/job-puller.js';
+import { RemoteJobs } from '../../../../src/primary/jobs/remote-jobs.js';
 import type { JobRecord } from '../../../../src/primary/store/contract/jobs.js';
 import { withResolvers } from '../../../../src/shared/async.js';
 import type { JobEvent, JobRequest } from '../../../../src/shared/job.js';

@@ -1,10 +1,11 @@
-import type { WaitingJobListener } from '../../primary/hosts/hosts.js';
-import { refusedEnd } from '../../primary/jobs/job-end.js';
-import { jobCancelled, StoredJobs, viewOf } from '../../primary/jobs/stored-jobs.js';
 import type { CallerJob, CallerOrder, JobView } from '../../shared/background.js';
 import { type Clock, delay } from '../../shared/clock.js';
 import { storeUnavailable } from '../../shared/errors.js';
-import type { SharedJobs } from './redis-jobs.js';
+import type { JobRequest } from '../../shared/job.js';
+import type { JobRecord } from '../store/contract/jobs.js';
+import type { SharedJobs } from '../store/contract/shared-jobs.js';
+import { refusedEnd } from './job-end.js';
+import { jobCancelled, StoredJobs, viewOf } from './stored-jobs.js';
 
 /** Interval at which the end of a cancelled job is checked. */
 const checkMs = 200;
@@ -12,6 +13,12 @@ const checkMs = 200;
 const cancelLimitMs = 12_000;
 /** Interval at which the message to the host of the job is repeated. */
 const repeatMs = 1000;
+
+/** Listener for jobs that are cancelled while they wait. */
+interface WaitingJobListener {
+  dismiss(request: JobRequest, reason: Error): void;
+  recordEnded(record: JobRecord): void;
+}
 
 /** Background jobs that this host does not run, if several hosts share a store: they may wait or run. */
 export class RemoteJobs extends StoredJobs {
