@@ -36,7 +36,9 @@ async function build(folder, project) {
   // A feature may be deleted.
   if (existsSync(scripts)) cpSync(scripts, join('dist', scripts), { recursive: true });
   const compiler = 'node_modules/typescript/bin/tsc';
-  await Promise.all(['src/console', project, 'tsconfig.types.json'].map((each) => run(compiler, '-p', each)));
+  await Promise.all(
+    ['src/console', project, 'tsconfig.types.json'].map((each) => run(compiler, '--checkers', '2', '-p', each)),
+  );
   await run('dist/tools/browser-files.js');
   writeFileSync(stamp, digest);
 }

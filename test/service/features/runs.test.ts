@@ -1,29 +1,24 @@
 import { execFile } from 'node:child_process';
-import { cp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { features } from '../../../src/features.js';
 import type { PrimaryFeature } from '../../../src/primary/features/feature.js';
 import { metricPrefix } from '../../../src/shared/metrics.js';
 import { type PlayedClaude, startPlayedClaude } from '../../support/agents/played-claude.js';
-import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';
-import { root } from '../../support/documents/sources.js';
+import type { TemporaryFolder } from '../../support/basics/folder.js';
 import { type Service, startService } from '../../support/service/service.js';
+import { copyOf, lists, names, removeFeatures, separatingSets, withDependents } from './without.js';
 
 const run = promisify(execFile);
-const settings = ['package.json', 'tsconfig.json', 'tsconfig.service.json'];
-const copied = ['src', 'docs/openapi.yaml', 'tools/browser-files.ts', ...settings];
-const names = features.map(({ name }) => name);
-/** Each feature with those that need it, and if there are several, all of them: then only the core is left. */
+/** A few sets of features that separate each from each other, and all of them: then only the core is left. */
 const cases: readonly (readonly [what: string, removed: readonly string[]])[] = [
-  ...names.map((name) => [name, withDependents(name)] as const),
-  ...(names.length > 1 ? [['all of them', names] as const] : []),
+  ...separatingSets().map((removed) => [removed.join(', '), removed] as const),
+  ['all of them', names],
 ];
 
-/** Returns the names of a feature and of all that need it. */
-function withDependents(name: string): string[] {
-  const dependents = features.filter(({ needs = [] }: PrimaryFeature) => needs.includes(name));
-  return [name, ...dependents.flatMap((each) => withDependents(each.name))];
+/** Returns whether no earlier case is without this feature: what starts programs is tested once for each feature. */
+function isFirstWithout(name: string, place: number): boolean {
+  return cases.findIndex(([, removed]) => removed.includes(name)) === place;
 }
 
 /** Value of MODEL_API_STORE for each kind of stores. */
@@ -32,29 +27,9 @@ const placesOfStores: Readonly<Record<string, string>> = {
   redis: 'redis://127.0.0.1:1',
 };
 
-/** Copies the source code without these features and without their entries in the list, in place of an earlier copy. */
-async function copyWithout(folder: string, removed: readonly string[]): Promise<void> {
-  for (const path of copied) await cp(join(root, path), join(folder, path), { recursive: true });
-  const list = join(folder, 'src', 'features.ts');
-  let text = await readFile(list, 'utf8');
-  for (const name of removed) {
-    // the compiler writes again what an earlier copy did not have, and nothing else
-    for (const path of ['src', 'dist/src'])
-      await rm(join(folder, path, 'features', name), { recursive: true, force: true });
-    const imported = new RegExp(`^import \\{ (\\w+) \\} from './features/${name}/.*\n`, 'm');
-    const [line = '', entry = ''] = imported.exec(text) ?? [];
-    text = text.replace(line, '').replace(new RegExp(`(?<=\\[[^\\]]*)\\b${entry}\\b,?`), '');
-  }
-  await writeFile(list, text);
-}
-
-/** Compiles the copy. What an earlier one had in common with it is not compiled again. */
-async function compile(folder: string): Promise<void> {
-  const compiler = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
-  const options = ['-p', 'tsconfig.service.json', '--incremental', '--tsBuildInfoFile', 'compiled.json'];
-  await run(process.execPath, [compiler, ...options], { cwd: folder }).catch((error) => {
-    throw new Error(`the copy does not compile:\n${error.stdout}`);
-  });
+/** Returns what chooses the model CLIs of a feature, as in `--cli KIND`. */
+function kindsOf({ clis }: PrimaryFeature): string[] {
+  return [...(clis?.kinds ?? []), ...(clis?.form === undefined ? [] : ['/x/a.js'])];
 }
 
 /** Returns the status of GET without a check of the answer: the description of the API has the features. */
@@ -69,52 +44,41 @@ async function errorOf(service: Service, method: string, path: string) {
   return { status: response.status, body };
 }
 
-/** Two copies: while the service of one is tested, the other is compiled for the next case. */
-let folders: readonly [TemporaryFolder, TemporaryFolder];
-const builds = new Map<number, Promise<string>>();
-
-async function makeFolder(): Promise<TemporaryFolder> {
-  const folder = await temporaryFolder();
-  await symlink(join(root, 'node_modules'), join(folder.path, 'node_modules'));
+/**
+ * Copies what was compiled without these features and their entries in the list. The compiler writes each file from its own source
+ * alone (`isolatedModules`), so it would write the same files for such a copy; that it finds no fault in it is tested beside.
+ */
+async function compiledWithout(removed: readonly string[]): Promise<TemporaryFolder> {
+  const folder = await copyOf(['dist/src', 'docs/openapi.yaml', 'package.json']);
+  await removeFeatures(folder.path, lists.compiled, removed);
   return folder;
 }
 
-async function build(removed: readonly string[], { path }: TemporaryFolder): Promise<string> {
-  await copyWithout(path, removed);
-  await compile(path);
-  return join(path, 'dist', 'src');
-}
-
-/** Resolves with the folder of the compiled files of a case. The service of the case before the previous one must have ended. */
-function buildOf(place: number): Promise<string> {
-  const [, removed = []] = cases[place] ?? [];
-  const known = builds.get(place) ?? build(removed, folders[place % 2 === 0 ? 0 : 1]);
-  builds.set(place, known);
-  known.catch(() => {}); // reported by the case
-  return known;
-}
-
-beforeAll(async () => {
-  folders = [await makeFolder(), await makeFolder()];
-});
-afterAll(async () => {
-  await Promise.allSettled(builds.values());
-  for (const folder of folders) await folder[Symbol.asyncDispose]();
+it('Each feature runs in some service without each other one that it does not need', () => {
+  const pairs = names.flatMap((name) => names.map((other) => [name, other] as const));
+  const untested = pairs.filter(
+    ([name, other]) =>
+      !withDependents(other).includes(name) &&
+      !cases.some(([, removed]) => removed.includes(other) && !removed.includes(name)),
+  );
+  expect(untested).toEqual([]);
 });
 
 const numbered = cases.map(([what, removed], place) => [what, removed, place] as const);
 
-describe.each([...numbered])('The service without a feature: %s', (_, removed, place) => {
+describe.each([...numbered])('The service without features: %s', (_, removed, place) => {
   const gone = features.filter(({ name }) => removed.includes(name));
+  const first = gone.filter(({ name }) => isFirstWithout(name, place));
   const variables = gone.flatMap((feature) => Object.keys(feature.variables));
-  const kinds = gone.flatMap(({ clis }) => [...(clis?.kinds ?? []), ...(clis?.form === undefined ? [] : ['/x/a.js'])]);
-  let service: Service; // undefined if the copy does not compile
+  const kinds = gone.flatMap(kindsOf);
+  let service: Service; // undefined if the copy does not start
   let claude: PlayedClaude | null = null;
+  let folder: TemporaryFolder;
   let compiled: string;
 
   beforeAll(async () => {
-    compiled = await buildOf(place);
-    if (place + 1 < cases.length) void buildOf(place + 1);
+    folder = await compiledWithout(removed);
+    compiled = join(folder.path, 'dist', 'src');
     const env = { MODEL_API_CONSOLE: 'off', ...Object.fromEntries(variables.map((name) => [name, 'x'])) };
     const program = join(compiled, 'primary', 'main.js');
     if (kinds.includes('demo')) claude = await startPlayedClaude([], env, { program });
@@ -122,6 +86,7 @@ describe.each([...numbered])('The service without a feature: %s', (_, removed, p
   });
   afterAll(async () => {
     await (claude === null ? service?.stop() : claude[Symbol.asyncDispose]());
+    await folder[Symbol.asyncDispose]();
   });
 
   it('answers questions, in a conversation and in the background, too', async () => {
@@ -185,11 +150,11 @@ describe.each([...numbered])('The service without a feature: %s', (_, removed, p
       expect([status, body.service_tier]).toEqual([200, undefined]);
       expect(headers.get('x-ignored-parameters')).toBe('service_tier');
     }
-    for (const name of gone.flatMap((feature) => Object.keys(feature.keyOptions))) {
+    for (const name of first.flatMap((feature) => Object.keys(feature.keyOptions))) {
       const made = run(process.execPath, [command, 'keys', 'new', 'ada', `--${name}`, 'x']);
       await expect(made).rejects.toThrow(`unknown option '--${name}'`);
     }
-    for (const { kind } of gone.flatMap(({ store = [] }) => store)) {
+    for (const { kind } of first.flatMap(({ store = [] }) => store)) {
       const env = { ...process.env, MODEL_API_STORE: placesOfStores[kind] };
       const started = run(process.execPath, [join(compiled, 'primary', 'main.js')], { env });
       await expect(started).rejects.toMatchObject({
@@ -197,7 +162,7 @@ describe.each([...numbered])('The service without a feature: %s', (_, removed, p
         stderr: expect.stringContaining('MODEL_API_STORE: must be memory'),
       });
     }
-    for (const kind of kinds.slice(0, 1)) {
+    for (const kind of first.flatMap((feature) => kindsOf(feature).slice(0, 1))) {
       const made = run(process.execPath, [command, 'serve', '--cli', kind]);
       await expect(made).rejects.toThrow('--cli: must be auto');
     }
@@ -209,7 +174,8 @@ describe.each([...numbered])('The service without a feature: %s', (_, removed, p
 });
 
 it('The service without any feature and without claude starts, and reports what is missing', async () => {
-  const program = join(await buildOf(cases.length - 1), 'primary', 'main.js');
+  await using folder = await compiledWithout(names);
+  const program = join(folder.path, 'dist', 'src', 'primary', 'main.js');
   await using service = await startService({ env: { MODEL_API_CLI: 'auto', PATH: '/nowhere' }, program });
   const missing = 'no claude on PATH: install claude, or set MODEL_API_CLI.';
   await service.log('config_warning', ({ warning }) => warning === missing);
