@@ -12,6 +12,7 @@ import { FirstStart } from './lifecycle/first-start.js';
 import { toolsIgnored } from './observe/observers.js';
 import { portUrlsOf, Status, setupReportOf } from './observe/status.js';
 import { StatusFeed } from './observe/status-feed.js';
+import { expireStored } from './store/contract/expire-stored.js';
 import { urlOf } from './workers/addresses.js';
 
 const expiryCheckMs = 10_000;
@@ -82,13 +83,14 @@ export class Service {
   }
 
   #startTimers(): void {
-    const { host, conversations, responses, storedJobs, room, puller, features } = this.#parts;
+    const { host, conversations, responses, storedJobs, room, puller, store, features } = this.#parts;
     const { clock } = host;
     responses.expire();
     clock.every(expiryCheckMs, () => {
       for (const each of [conversations, responses, storedJobs, features]) each.expire();
+      expireStored(store, clock.now());
     });
-    const { store, recentUsage, usageJournal } = this.#parts;
+    const { recentUsage, usageJournal } = this.#parts;
     clock.every(keysCheckMs, () => void features.refreshKeys());
     const refresh = () => void recentUsage.refresh(usageJournal).catch(ignoreFailure); // the store logs its failures
     if (store.usage.report !== null) clock.every(usageRefreshMs, refresh);

@@ -28,10 +28,6 @@ class FilesPart implements PrimaryPart {
     this.handlers = handlersOf(this.files, () => host.heap.touch());
     this.storedKinds = [storedFiles(config.store, values)];
   }
-
-  expire(): void {
-    this.files.expire();
-  }
 }
 
 /** `noteActivity` is called after each call that leaves garbage. */

@@ -2,13 +2,10 @@ import type { FileStore, StoredBatch, StoredFile } from '../../primary/store/con
 import { inLines } from '../../shared/async.js';
 import { holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
-import { ignoreFailure, invalid, RelayError } from '../../shared/errors.js';
+import { invalid, RelayError } from '../../shared/errors.js';
 import { type FilePurpose, type FileView, type PageOrder, uploadPurposes } from '../../shared/files.js';
 import { newId } from '../../shared/ids.js';
 import type { FileValues } from './shared.js';
-
-/** Time after which an upload that has not ended counts as broken. */
-const uploadLimitMs = 3_600_000;
 
 /** File that a client uploads, or that a batch writes. */
 export interface NewFile extends Pick<FileView, 'purpose' | 'name' | 'mediaType'> {
@@ -138,12 +135,6 @@ export class StoredFiles {
   async #userOf({ id, holder }: StoredFile): Promise<StoredBatch | undefined> {
     const open = await this.#store.openBatches(holder);
     return open.find(({ inputFile, outputFile, errorFile }) => [inputFile, outputFile, errorFile].includes(id));
-  }
-
-  /** Removes expired files and batches. Failures are ignored, because the call is repeated periodically. */
-  expire(): void {
-    const now = this.#clock.now();
-    this.#store.expire(now, now - uploadLimitMs).catch(ignoreFailure);
   }
 }
 

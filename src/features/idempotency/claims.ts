@@ -106,10 +106,6 @@ export class Claims {
     return this.#store.read({ client, key }, digest, from);
   }
 
-  expire(): void {
-    this.#store.expire(this.#clock.now());
-  }
-
   /** Makes a claim. To stay unique, the claim is made without an `await` after the last check for another one. */
   async #claimed(order: ClaimOrder): Promise<Claim> {
     const name = nameOfKey(order);

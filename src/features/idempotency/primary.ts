@@ -19,7 +19,7 @@ export const createIdempotency: CreatePrimaryPart = ({ host, store, runner, conf
     },
     record: async ({ claim, answer }) => ({ isRecorded: await claims.record(claim, answer) }),
   };
-  return { handlers, storedKinds: [recordedAnswers(config.store)], expire: () => claims.expire() };
+  return { handlers, storedKinds: [recordedAnswers(config.store)] };
 };
 
 function recordedAnswers({ dataPlace: place }: Config['store']): StoredKind {

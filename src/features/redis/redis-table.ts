@@ -4,6 +4,7 @@ import {
   type StoreTable,
   type TableRow,
   type TableStore,
+  undeclaredKeepMs,
 } from '../../primary/store/contract/tables.js';
 import { holderOf } from '../../shared/client.js';
 import type { RedisConnection } from './redis-connection.js';
@@ -42,8 +43,9 @@ export class RedisTable<R extends TableRow> implements TableStore<R> {
   }
 
   async #run(script: string, args: Readonly<Record<string, string | number>>): Promise<readonly unknown[]> {
-    const { name: table, rowName: row } = this.#table;
-    const { remaining } = await this.#redis.run(row, `tables.${script}`, { table, row, ...args });
+    const { name: table, rowName: row, keepMs } = this.#table;
+    const lifetime = { ttlMs: keepMs + undeclaredKeepMs };
+    const { remaining } = await this.#redis.run(row, `tables.${script}`, { table, row, ...lifetime, ...args });
     return remaining;
   }
 }

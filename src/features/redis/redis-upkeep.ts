@@ -18,12 +18,14 @@ export class RedisUpkeep implements StoreUpkeep {
   readonly #ttlMs: number;
   /** Names of the declared tables and of their rows, for the scripts. */
   readonly #tables: string;
+  readonly #declared: readonly StoreTable[];
   readonly #line = inLine();
 
   /** `ttlMs` is the time to live of conversations and responses. */
   constructor(redis: RedisConnection, ttlMs: number, tables: readonly StoreTable[]) {
     this.#redis = redis;
     this.#ttlMs = ttlMs;
+    this.#declared = tables;
     this.#tables = tables.map(({ name, rowName }) => `${name} ${rowName}`).join(',');
   }
 
@@ -47,6 +49,12 @@ export class RedisUpkeep implements StoreUpkeep {
       }
       return counts;
     });
+  }
+
+  /** Rows of tables that no feature declares expire in Redis itself. */
+  async expireRows(now: number): Promise<void> {
+    for (const { name: table, rowName: row, keepMs } of this.#declared)
+      await this.#redis.run('upkeep', 'tables.expireRows', { table, row, before: now - keepMs });
   }
 
   copies = async (): Promise<string[]> => [];

@@ -12,12 +12,17 @@ export const createRetention: CreatePrimaryPart = ({ config, storedKinds }) => {
   const handlers: Handlers<typeof calls> = {
     retention: async () => ({
       store: config.store.kind,
-      data: [...storedByCore(config), ...storedKinds()].map(storedDataOf),
+      data: [...storedByCore(config), ...storedKinds().toSorted(byKind)].map(storedDataOf),
       provider,
     }),
   };
   return { handlers };
 };
+
+/** Orders the data of features by name, so that the order does not depend on the list of features. */
+function byKind({ kind }: StoredKind, other: StoredKind): number {
+  return kind < other.kind ? -1 : 1;
+}
 
 function storedDataOf({ keptMs, until, readers, variables, ...others }: StoredKind): Retention['data'][number] {
   const seconds = keptMs === null ? null : keptMs / 1000;

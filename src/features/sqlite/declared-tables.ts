@@ -1,4 +1,10 @@
-import { type AddedRow, isByClient, type StoreTable, type TableRow } from '../../primary/store/contract/tables.js';
+import {
+  type AddedRow,
+  isByClient,
+  type StoreTable,
+  type TableRow,
+  undeclaredKeepMs,
+} from '../../primary/store/contract/tables.js';
 import { clientsOfHolder, holderOf } from '../../shared/client.js';
 import type { SqlRow, SqlValue, Statements } from './node-sqlite.js';
 
@@ -24,9 +30,9 @@ export class DeclaredTables {
   }
 
   add(table: StoreTable, row: TableRow): AddedRow {
-    const { name, keepMs } = table;
+    const { name } = table;
     const { id, client, createdAt, nextAt } = row;
-    this.#sql.run(`DELETE FROM ${name} WHERE next_at IS NULL AND created_at < ?`, createdAt - keepMs);
+    this.#expire(table, createdAt);
     if (this.#sql.get(`SELECT number FROM ${name} WHERE id = ?`, id) !== undefined) return { isNew: false, dropped: 0 };
     const dropped = isByClient(table, row) ? this.#makeRoomForClient(table, client) : this.#makeRoomForOther(table);
     this.#sql.run(
@@ -55,6 +61,38 @@ export class DeclaredTables {
 
   list({ name }: StoreTable, limit: number): TableRow[] {
     return this.#sql.all(`SELECT record FROM ${name} ORDER BY number DESC LIMIT ?`, limit).map(rowOf);
+  }
+
+  /**
+   * Removes the ended rows of these tables after their time. Removes also old rows of tables that an earlier version or
+   * a removed feature has declared, because nobody else would.
+   */
+  expire(tables: readonly StoreTable[], now: number): boolean {
+    const known = tables.map(({ name }) => name);
+    const others = this.#declaredOnce().filter((name) => !known.includes(name));
+    const counts = [
+      ...tables.map((table) => this.#expire(table, now)),
+      ...others.map((name) => this.#removeOlder(name, 'created_at < ?', now - undeclaredKeepMs)),
+    ];
+    return counts.some((count) => count > 0);
+  }
+
+  #expire({ name, keepMs }: StoreTable, now: number): number {
+    return this.#removeOlder(name, 'next_at IS NULL AND created_at < ?', now - keepMs);
+  }
+
+  #removeOlder(name: string, condition: string, before: number): number {
+    return this.#sql.all(`DELETE FROM ${name} WHERE ${condition} RETURNING 1 AS one`, before).length;
+  }
+
+  /** Returns the names of all tables of the file that have the columns of a declared table. */
+  #declaredOnce(): string[] {
+    const rows = this.#sql.all(
+      `SELECT name FROM sqlite_schema AS known WHERE type = 'table' AND name NOT LIKE 'sqlite%' AND
+         (SELECT group_concat(name) FROM pragma_table_info(known.name)) = ?`,
+      'number,id,client,created_at,next_at,record',
+    );
+    return rows.map(({ name }) => String(name));
   }
 
   #makeRoomForClient({ name, byClients }: StoreTable, client: string): number {

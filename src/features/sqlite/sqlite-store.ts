@@ -74,7 +74,7 @@ export class SqliteStore implements Store {
     this.responses = new SqliteResponses(this.#client);
     this.tables = new Map(tables.map((table) => [table.name, new SqliteTable(this.#client, table)]));
     this.files = new SqliteFiles(this.#client);
-    this.upkeep = new SqliteUpkeep(path, this.#client);
+    this.upkeep = new SqliteUpkeep(path, this.#client, tables);
   }
 
   get isUp(): boolean {

@@ -1,6 +1,7 @@
 import { link, open, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Counts, Expiry, StoreUpkeep } from '../../primary/store/contract/store.js';
+import type { StoreTable } from '../../primary/store/contract/tables.js';
 import type { StoreBackup, StoreReport } from '../../shared/api/store.js';
 import { inLine } from '../../shared/async.js';
 import { invalid, RelayError, storeUnavailable } from '../../shared/errors.js';
@@ -15,10 +16,13 @@ const ownEndings = ['-wal', '-shm', '-journal', '.pid'];
 export class SqliteUpkeep implements StoreUpkeep {
   readonly #path: string;
   readonly #client: SqliteClient;
+  readonly #tables: readonly StoreTable[];
   readonly #line = inLine();
 
-  constructor(path: string, client: SqliteClient) {
+  /** `tables`: tables that features declare. */
+  constructor(path: string, client: SqliteClient, tables: readonly StoreTable[] = []) {
     this.#path = path;
+    this.#tables = tables;
     this.#client = client;
   }
 
@@ -67,6 +71,11 @@ export class SqliteUpkeep implements StoreUpkeep {
       await this.#client.tidyAll();
       return counts;
     });
+  }
+
+  async expireRows(now: number): Promise<void> {
+    if (!this.#client.isUp) return;
+    if (await this.#client.ask('file', call('declared', 'expire', this.#tables, now))) this.#client.tidySoon();
   }
 
   copies(): Promise<string[]> {

@@ -25,15 +25,18 @@ const coreFiles: readonly ReloadedFile[] = [
   },
 ];
 
+const byName = (one: ReloadedFile, other: ReloadedFile) => (one.name < other.name ? -1 : 1);
+
 /** Owns the present faults of the files that the service reads again, and which version of each file is in use. */
 export class FileFaults {
   readonly #files = [...coreFiles];
   readonly #faults = new Map<string, readonly string[]>();
   readonly #modifiedAt = new Map<string, number>();
 
-  /** Adds a file of a feature. */
+  /** Adds a file of a feature. Files of features are reported after those of the core, by name. */
   add(file: ReloadedFile): void {
-    this.#files.push(file);
+    const added = [...this.#files.slice(coreFiles.length), file];
+    this.#files.splice(coreFiles.length, added.length, ...added.toSorted(byName));
   }
 
   /**

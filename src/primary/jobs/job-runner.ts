@@ -13,7 +13,7 @@ import { TurnRecord, type TurnResources } from '../conversations/conversation-tu
 import type { SeenClients } from '../health/evidence.js';
 import type { StoredResponses } from '../responses/stored-responses.js';
 import { storedFigures } from '../store/contract/stored-text.js';
-import { noBill } from '../store/contract/usage.js';
+import { hasCharge, noBill } from '../store/contract/usage.js';
 import type { SchemaChecker } from '../threads/schema-checker.js';
 import { Admission, type AdmissionResources, type AdmissionSettings, orGivenBack } from './admission.js';
 import type { Answered } from './answered.js';
@@ -468,7 +468,7 @@ export class JobRunner {
 
   /**
    * Decides whether a job has ended with this attempt, and counts its end. Readers of a background job get the end when
-   * it is stored. A background job that was refused never reached a model, and is counted as a refused request.
+   * it is stored. A job that was refused never reached a model, and is counted as a refused request.
    */
   #conclude(job: Job, end: JobEnd): Attempt {
     const { background, hasStarted } = job;
@@ -476,7 +476,7 @@ export class JobRunner {
     if (background === null) job.end(shown);
     else if (mustRetry(end, hasStarted)) return { kind: 'retry', pausesAll: end.outcome === 'store_unavailable' };
     background?.log.seal();
-    if (background === null || !isRefused(end)) {
+    if (!isRefused(end) || (background === null && hasCharge(job.bill))) {
       if (!hasStarted) job.trace?.waited(job.waitedMs, end);
       this.#observer.jobEnded(job.request, end, hasStarted, job.bill);
     }

@@ -7,6 +7,7 @@ import { SqliteStore } from '../../../src/features/sqlite/sqlite-store.js';
 import { SqliteThread } from '../../../src/features/sqlite/sqlite-thread.js';
 import { deliveryTable } from '../../../src/features/webhooks/deliveries.js';
 import type { Store } from '../../../src/primary/store/contract/store.js';
+import { openTable, type StoreTable, undeclaredKeepMs } from '../../../src/primary/store/contract/tables.js';
 import type { UsageDelta } from '../../../src/primary/store/contract/usage.js';
 import { systemClock } from '../../../src/shared/clock.js';
 import { outcomes } from '../../../src/shared/job.js';
@@ -92,6 +93,31 @@ it('A conversation and its fork survive a turn with a clock that was set back', 
 });
 
 describe('The files of SQLite', () => {
+  it('lose old rows of a table that no feature declares any more', async () => {
+    await using folder = await temporaryFolder();
+    const table = { ...deliveryTable, name: 'parcels', rowName: 'parcel' };
+    const path = fileIn(folder);
+    const open = async (tables: readonly StoreTable[]) => {
+      const thread = new SqliteThread(path, tables, migrations);
+      await prepareFile(path);
+      await thread.start();
+      return new SqliteStore(path, thread, tables, systemClock);
+    };
+    const before = await open([table]);
+    for (const createdAt of [1, 2])
+      await openTable(before.tables, table).add(deliveryOf(`${createdAt}`, { createdAt }));
+    await before.close();
+    const store = await open([deliveryTable]);
+    await deliveriesIn(store).add(deliveryOf('open', { createdAt: 1 }));
+    const rowsAfter = async (now: number) => {
+      await store.upkeep.expireRows(now);
+      return (await store.upkeep.verify({ conversations: 0, jobs: 0, idempotency: 0, responses: 0 })).rows;
+    };
+    expect(await rowsAfter(1 + undeclaredKeepMs)).toMatchObject({ parcels: 2, deliveries: 1 });
+    expect(await rowsAfter(2 + undeclaredKeepMs)).toMatchObject({ parcels: 1, deliveries: 1 });
+    await store.close();
+  });
+
   it('may have a declared table that a migration of an earlier version has created, with its rows', async () => {
     await using folder = await temporaryFolder();
     await (await openAt(fileIn(folder))).close();

@@ -111,6 +111,17 @@ export function describeDeliveryStore(
         expect(ids(await deliveries.list(9))).not.toContain('a');
       }));
 
+    it('are removed after a while although no other one is added, once they have ended', () =>
+      withStore(async (store) => {
+        const deliveries = deliveriesIn(store);
+        for (const id of ['over', 'open']) await deliveries.add(deliveryOf(id));
+        await deliveries.update(ended(deliveryOf('over')));
+        await store.upkeep.expireRows(now + keepMs);
+        expect(ids(await deliveries.list(9))).toHaveLength(2);
+        await store.upkeep.expireRows(now + keepMs + 1);
+        expect(ids(await deliveries.list(9))).toEqual(['open']);
+      }));
+
     it('are kept after a while if they have not ended, and may be added when they have ended', () =>
       withStore(async (store) => {
         const deliveries = deliveriesIn(store);

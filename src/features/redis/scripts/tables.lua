@@ -38,6 +38,28 @@ local function makeRoomForRow(tbl, list, max, except)
   return dropRow(tbl, aboutClient or ids[1])
 end
 
+-- Removes some of the oldest rows if they have ended. before: time before which an ended row is too old.
+local function expireOld(tbl)
+  for _, id in ipairs(redis.call('ZRANGEBYSCORE', tbl.list, '-inf', '(' .. args.before, 'LIMIT', 0, 50)) do
+    if not redis.call('ZSCORE', tbl.due, id) then dropRow(tbl, id) end
+  end
+end
+
+-- Lets a row and its lists expire if no feature removes them any more. ttlMs: much longer than a row of a feature stays.
+local function stay(tbl, id, share)
+  for _, key in ipairs({rowKey(tbl, id), tbl.list, tbl.due, listOfShare(tbl, share)}) do
+    redis.call('PEXPIRE', key, args.ttlMs)
+  end
+end
+
+function scripts.expireRows()
+  local tbl = tableOf(args.table, args.row)
+  local fault = checkRowLists(tbl)
+  if fault then return fault end
+  expireOld(tbl)
+  return {'ok', now}
+end
+
 -- Adds a row unless its id is known. Returns whether it is new, and the number of removed rows that had not ended.
 -- before: time before which an ended row is too old.
 function scripts.addRow()
@@ -45,9 +67,7 @@ function scripts.addRow()
   local fault = checkRowLists(tbl) or checkType(listOfShare(tbl, args.share), 'zset')
     or checkType(listOfShare(tbl, ''), 'zset')
   if fault then return fault end
-  for _, id in ipairs(redis.call('ZRANGEBYSCORE', tbl.list, '-inf', '(' .. args.before, 'LIMIT', 0, 50)) do
-    if not redis.call('ZSCORE', tbl.due, id) then dropRow(tbl, id) end
-  end
+  expireOld(tbl)
   if redis.call('EXISTS', rowKey(tbl, args.id)) == 1 then return {'ok', now, 0, 0} end
   local dropped
   if args.share == '' then
@@ -60,6 +80,7 @@ function scripts.addRow()
   redis.call('ZADD', tbl.list, args.createdAt, args.id)
   redis.call('ZADD', listOfShare(tbl, args.share), args.createdAt, args.id)
   if args.nextAt ~= '' then redis.call('ZADD', tbl.due, args.nextAt, args.id) end
+  stay(tbl, args.id, args.share)
   return {'ok', now, 1, dropped}
 end
 
@@ -90,6 +111,8 @@ function scripts.updateRow()
   redis.call('HSET', rowKey(tbl, args.id), 'record', args.record)
   if args.nextAt == '' then redis.call('ZREM', tbl.due, args.id)
   else redis.call('ZADD', tbl.due, args.nextAt, args.id) end
+  local known = redis.call('HMGET', rowKey(tbl, args.id), 'share', 'client')
+  stay(tbl, args.id, known[1] or known[2])
   return {'ok', now}
 end
 

@@ -3,6 +3,9 @@ import type { FilePurpose, FileView, PageOrder } from '../../../shared/files.js'
 /** Largest piece of a file that is stored or read at once, bytes. */
 export const filePieceBytes = 192 * 1024;
 
+/** Time after which an upload that has not ended counts as broken. */
+export const uploadLimitMs = 3_600_000;
+
 /** File of a client. `holder`: see `holderOf`. */
 export interface StoredFile extends FileView {
   readonly client: string;

@@ -86,6 +86,8 @@ export interface StoreUpkeep {
   verify(expiry: Expiry): Promise<StoreReport>;
   /** Removes all data of a client. Resolves when the data is also erased from the files. */
   purge(client: string): Promise<Counts>;
+  /** Removes the ended rows of declared tables after their time, and the old rows of tables that no feature declares. */
+  expireRows(now: number): Promise<void>;
   /** Lists other files that contain earlier states of the store. */
   copies(): Promise<string[]>;
 }

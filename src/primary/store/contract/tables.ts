@@ -15,7 +15,7 @@ export interface StoreTable {
   readonly name: string;
   /** Name of one row, in stores and in metrics. No other table has it. */
   readonly rowName: string;
-  /** Age since its creation from which `add` removes an ended row, in milliseconds. */
+  /** Age since its creation from which an ended row is removed, in milliseconds. */
   readonly keepMs: number;
   /**
    * Rows that clients cause have this value in this field. `max`: limit of all of them, `maxOfHolder`: limit for the
@@ -30,6 +30,9 @@ export interface StoreTable {
   /** Limit of other rows. No row that a client causes takes their places. */
   readonly maxOthers: number;
 }
+
+/** Age since its creation from which a row is removed if no feature declares its table any more, in milliseconds. */
+export const undeclaredKeepMs = 40 * 86_400_000;
 
 /** Whether an added row was new, and the number of rows that were removed for it before they had ended. */
 export interface AddedRow {

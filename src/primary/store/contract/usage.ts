@@ -83,6 +83,11 @@ export function chargeIn(record: Charge): Charge {
   return chargeBy((name) => record[name]);
 }
 
+/** Whether any amount of a charge is more than 0. */
+export function hasCharge(charge: Charge): boolean {
+  return chargedFigures.some((name) => (charge[name] ?? 0) > 0);
+}
+
 /** The charge of a job, with the model, the CLI and the account that it is for. */
 export interface Bill extends Charge {
   /** Model of the request by its public name; empty for the default model of a CLI. */

@@ -28,7 +28,7 @@ import {
 } from '../contract/responses.js';
 import type { SharedJobs } from '../contract/shared-jobs.js';
 import type { Store, StoreUpkeep } from '../contract/store.js';
-import type { StoreTable } from '../contract/tables.js';
+import type { StoreTable, TableRow } from '../contract/tables.js';
 import type { UsageStore } from '../contract/usage.js';
 import { AnswerShares, isExpired } from '../shares/answer-shares.js';
 import { ResponseIndex } from '../shares/response-index.js';
@@ -47,7 +47,7 @@ export function memoryStore(declared: readonly StoreTable[]): Store {
     openText: () => null,
     jobs: new MemoryJobs(),
     usage: noUsageStore,
-    upkeep: memoryUpkeep({ idempotency: answers, responses, files, ...Object.fromEntries(tables) }),
+    upkeep: memoryUpkeep({ idempotency: answers, responses, files, ...Object.fromEntries(tables) }, tables.values()),
     answers,
     responses,
     tables,
@@ -73,8 +73,15 @@ interface RemovableOfClient {
   removeOf(client: string): number;
 }
 
-export function memoryUpkeep(stores: Readonly<Record<string, RemovableOfClient>>): StoreUpkeep {
+export function memoryUpkeep(
+  stores: Readonly<Record<string, RemovableOfClient>>,
+  tables: Iterable<Pick<MemoryTable<TableRow>, 'expire'>> = [],
+): StoreUpkeep {
+  const expiring = [...tables];
   return {
+    expireRows: async (now) => {
+      for (const table of expiring) table.expire(now);
+    },
     backup: async () => {
       throw invalid('MODEL_API_STORE', 'the store is in memory: there is no file to back up');
     },

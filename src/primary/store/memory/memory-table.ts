@@ -13,14 +13,19 @@ export class MemoryTable<R extends TableRow> implements TableStore<R> {
 
   async add(row: R): Promise<AddedRow> {
     const { id, client, createdAt } = row;
-    for (const old of this.#byId.values()) {
-      if (old.createdAt >= createdAt - this.#table.keepMs) break;
-      if (old.nextAt === null) this.#byId.delete(old.id);
-    }
+    this.expire(createdAt);
     if (this.#byId.has(id)) return { isNew: false, dropped: 0 };
     const dropped = isByClient(this.#table, row) ? this.#makeRoomForClient(client) : this.#makeRoomForOther();
     this.#byId.set(id, row);
     return { isNew: true, dropped };
+  }
+
+  /** Removes the ended rows whose time has passed. */
+  expire(now: number): void {
+    for (const { id, createdAt, nextAt } of this.#byId.values()) {
+      if (createdAt >= now - this.#table.keepMs) break;
+      if (nextAt === null) this.#byId.delete(id);
+    }
   }
 
   #makeRoomForClient(client: string): number {

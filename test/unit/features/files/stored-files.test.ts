@@ -60,12 +60,12 @@ describe('Stored files', () => {
   });
 
   it('expire after the requested time, at most after the longest', async () => {
-    const { files, clock } = filesWith();
+    const { files, store, clock } = filesWith();
     const [short, long] = [await fileIn(files, 'a', client, dayMs), await fileIn(files, 'b', client, 90 * dayMs)];
     await clock.advance(dayMs);
     await expect(files.find(short, client)).rejects.toMatchObject({ code: 'not_found' });
     expect((await files.find(long, client)).expiresAt).toBe(clock.now() + 29 * dayMs);
-    files.expire();
+    await store.expire(clock.now(), 0);
     const { files: left } = await files.list({ client, after: null, limit: 9, isAscending: true }, null);
     expect(left.map(({ id }) => id)).toEqual([long]);
   });
@@ -75,7 +75,7 @@ describe('Stored files', () => {
     const id = await fileIn(files, 'a', client, dayMs);
     await store.addBatch(batchOf('batch', { inputFile: id }));
     await clock.advance(2 * dayMs);
-    files.expire();
+    await store.expire(clock.now(), 0);
     expect(String(await files.read(id, client, 0))).toBe('a');
     await store.removeBatch('batch');
     await expect(files.find(id, client)).rejects.toMatchObject({ code: 'not_found' });

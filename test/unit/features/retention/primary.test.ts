@@ -18,4 +18,14 @@ describe('The retention of a primary', () => {
     expect(body.data.map(({ kind }) => kind)).toEqual(expect.arrayContaining(['conversations', 'usage', 'notices']));
     expect(body.data.at(-1)).toMatchObject({ kind: 'notices', kept_seconds: 1.5, kept: 'a while', readers: ['admin'] });
   });
+
+  it('has the data of features in the same order, whatever the order of the features', async () => {
+    const config = await loadConfig({}, async () => '');
+    const files = { ...notices, kind: 'files' };
+    const kindsOf = async (kinds: StoredKind[]) => {
+      const part = createRetention({ config, storedKinds: () => kinds } as unknown as PrimaryCore);
+      return retentionBody.parse(await part.handlers.retention?.({} as never)).data.map(({ kind }) => kind);
+    };
+    expect(await kindsOf([notices, files])).toEqual(await kindsOf([files, notices]));
+  });
 });

@@ -110,4 +110,12 @@ describe('A document that no feature reads', () => {
   it('is passed to a program that takes it', async () => {
     expect(await endWith(native, { images: [document] })).toMatchObject({ outcome: 'ok' });
   });
+
+  it('is a refusal, and no fault of the service', async () => {
+    const harness = jobHarness({ extras: {} });
+    harness.readsDocuments = false;
+    await harness.finish({ history: [sent] });
+    expect(harness.outcomes()).toEqual([]);
+    await harness.expectTidy();
+  });
 });

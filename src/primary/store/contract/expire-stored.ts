@@ -1,0 +1,16 @@
+import { ignoreFailure } from '../../../shared/errors.js';
+import { uploadLimitMs } from './files.js';
+import type { Store } from './store.js';
+
+/**
+ * Removes stored data whose time has passed, also data of features that this service no longer has. Failures are
+ * ignored, because the call is repeated.
+ */
+export function expireStored(
+  { files, answers, upkeep }: Pick<Store, 'files' | 'answers' | 'upkeep'>,
+  now: number,
+): void {
+  files.expire(now, now - uploadLimitMs).catch(ignoreFailure);
+  answers.expire(now);
+  upkeep.expireRows(now).catch(ignoreFailure);
+}
