@@ -1,6 +1,6 @@
 import { answerTtlMs } from '../../../../../src/primary/store/contract/answers.js';
-import { uploadLimitMs } from '../../../../../src/primary/store/contract/files.js';
 import { expireStored } from '../../../../../src/primary/store/contract/expire-stored.js';
+import { uploadLimitMs } from '../../../../../src/primary/store/contract/files.js';
 import { memoryStore } from '../../../../../src/primary/store/memory/memory-store.js';
 import { settled } from '../../../../support/basics/settled.js';
 import { recordedAnswer } from '../../../../support/jobs/claims.js';
