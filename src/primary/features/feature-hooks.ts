@@ -10,7 +10,7 @@ import type { Route } from '../cli/route.js';
 import type { JobFeatures, PreparedJob } from '../jobs/job-features.js';
 import type { JobTrace } from '../jobs/job-trace.js';
 import type { RouteChoice, RoutedJob, RouteRules } from '../jobs/route-choice.js';
-import type { JobRank } from '../jobs/ticket.js';
+import type { JobGate, JobRank } from '../jobs/ticket.js';
 import type { WebSearcher } from '../jobs/web-searcher.js';
 import type { JobRecord } from '../store/contract/jobs.js';
 import type { CreatePrimaryPart, EndedBackgroundJob, FeatureMetric, PrimaryCore, PrimaryPart } from './feature.js';
@@ -91,6 +91,10 @@ export class FeatureHooks implements JobFeatures {
 
   rankOf(request: JobRequest): JobRank | null {
     return this.#firstOf(({ job }) => job?.rank?.(request));
+  }
+
+  gatesOf(request: JobRequest): readonly JobGate[] {
+    return this.#parts.flatMap(({ job }) => job?.gatesOf?.(request) ?? []);
   }
 
   chooseRoute(request: JobRequest, first: Route, rules: RouteRules): RouteChoice | null {

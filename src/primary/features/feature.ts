@@ -27,7 +27,7 @@ import type { PreparedJob } from '../jobs/job-features.js';
 import type { JobRunner } from '../jobs/job-runner.js';
 import type { JobTrace } from '../jobs/job-trace.js';
 import type { RouteChoice, RoutedJob, RouteRules } from '../jobs/route-choice.js';
-import type { JobRank } from '../jobs/ticket.js';
+import type { JobGate, JobRank } from '../jobs/ticket.js';
 import type { WaitingRoom } from '../jobs/waiting-room.js';
 import type { WebSearcher } from '../jobs/web-searcher.js';
 import type { Host } from '../lifecycle/host.js';
@@ -60,7 +60,7 @@ export interface PrimaryCore {
   readonly clientJobs: Pick<ClientJobs, 'cancel' | 'idOf' | 'jobHere' | 'openJob' | 'openTurnOf'>;
   readonly conversations: { snapshot(id: string, client: string): unknown };
   readonly runner: Pick<JobRunner, 'busySeconds' | 'running'>;
-  readonly room: { readonly limits: Pick<WaitingRoom['limits'], 'maxActive'> };
+  readonly room: Pick<WaitingRoom, 'runningAtGate'> & { readonly limits: Pick<WaitingRoom['limits'], 'maxActive'> };
   readonly workers: FeatureWorkers;
   /** Returns the use of all limits of features. Call it only after the start: not all features exist before. */
   readonly limitUses: () => readonly LimitUse[];
@@ -98,6 +98,8 @@ interface JobHooks {
   check?(request: JobRequest): void;
   /** Returns the rank of a job among those that wait; null for the usual one. */
   rank?(request: JobRequest): JobRank | null;
+  /** Returns the gates of a job, by its client. Called at the admission. */
+  gatesOf?(request: JobRequest): readonly JobGate[];
   /** Returns the route of a job; null if the first one is right. Called at the admission, and again while the job waits. */
   route?(request: JobRequest, first: Route, rules: RouteRules): RouteChoice | null;
   /** Throws `validation_error` if the program of this route cannot serve the request. Has no other effect. */

@@ -96,8 +96,8 @@ export class Admission {
     const heldBy = () => (turn?.isReady === false ? 'conversation' : null);
     const { name: cli, label, gate } = route.cli;
     const { room, features } = this.#resources;
-    const rank = features.rankOf(request);
-    const ticket = room.admit({ client, bytes, cli, gate, rank, lane: turn?.id ?? label, heldBy });
+    const [rank, gates] = [features.rankOf(request), features.gatesOf(request)];
+    const ticket = room.admit({ client, bytes, cli, gate, gates, rank, lane: turn?.id ?? label, heldBy });
     return orGivenBack([turn, ticket], () => {
       this.#checkWait(request, ticket);
       turn?.open();
@@ -140,6 +140,7 @@ export class Admission {
       bytes,
       cli: route.cli.name,
       gate: route.cli.gate,
+      gates: this.#resources.features.gatesOf(request),
       lane: operation === 'chat' ? (conversationId ?? 'new conversation') : `${route.cli.label} ${route.circuit}`,
       heldBy: () => this.#heldBy(job),
       since: background.accepted.createdAt,
@@ -183,10 +184,12 @@ export class Admission {
    * Whether a background job would get a slot at once. With `isPatient`, only its CLI and its conversation are checked.
    */
   mayStart({ request, route }: Pick<Job, 'request' | 'route'>, isPatient: boolean): boolean {
-    const { room, conversations } = this.#resources;
+    const { room, conversations, features } = this.#resources;
     if (route.cli.health.circuits.refusalOf({ request, route }) !== null) return false;
     if (conversations.isInUse(request.conversationId)) return false;
-    return isPatient || room.hasSlotFor({ client: request.client, cli: route.cli.name, gate: route.cli.gate });
+    if (isPatient) return true;
+    const gates = features.gatesOf(request);
+    return room.hasSlotFor({ client: request.client, cli: route.cli.name, gate: route.cli.gate, gates });
   }
 
   #heldBy({ request, route, turn, background }: Job<BackgroundPart>): WaitReason | null {

@@ -8,6 +8,15 @@ import type { Sharer } from '../fairness/fair-share.js';
 /** Rank of a job that waits: before the other jobs of its client, or behind those of all callers. */
 export type JobRank = 'urgent' | 'patient';
 
+/** Rule for the running jobs of some clients, such as a group. The room counts the jobs at each gate by its name. */
+export interface JobGate {
+  readonly name: string;
+  /** Jobs that may run at once; null for no limit. */
+  maxRunning(): number | null;
+  /** Returns the number of running jobs below which a waiting job of this gate goes before those of others. */
+  minRunning?(): number;
+}
+
 /** Properties of a job that enters the waiting room. */
 export interface Entrant extends Member {
   /** Size of its texts and images. */
@@ -16,6 +25,8 @@ export interface Entrant extends Member {
   readonly cli: string;
   /** Limit of its account; absent for the login of the service. */
   readonly gate?: AccountGate | undefined;
+  /** Further rules for this job, by its client; they stay the same if it moves to another CLI. */
+  readonly gates?: readonly JobGate[];
   /** Rank among the jobs that wait; null for the usual one. */
   readonly rank?: JobRank | null;
   /** Returns why the job may have no slot, even if one is free; null if it may have one. */

@@ -4,7 +4,14 @@ import { FairQueue } from '../../shared/fairness/fair-queue.js';
 import type { WaitReason } from '../../shared/job.js';
 import { type BoundsOf, noBounds } from '../access/clients.js';
 import { FullQueue, type PlaceLimits, QueuePlaces } from './queue-places.js';
-import { type BackgroundEntrant, type Entrant, PositionReports, type Positions, Ticket } from './ticket.js';
+import {
+  type BackgroundEntrant,
+  type Entrant,
+  type JobGate,
+  PositionReports,
+  type Positions,
+  Ticket,
+} from './ticket.js';
 
 /** Wait after which a background job ranks as a caller. */
 export const patienceMs = 60_000;
@@ -42,8 +49,8 @@ class RunningCounts {
 
 /**
  * Owns the slots and the queue; no other part counts slots or lets a job wait. Admission is decided at once. A slot
- * goes to the next job in fair order whose client and CLI are below their limits, and that no earlier turn or open
- * circuit blocks. Callers go before background jobs and patient callers. After a minute, or at once if its client
+ * goes to the next job in fair order whose client, gates and CLI are below their limits, and that no earlier turn or open
+ * circuit blocks; before all, to a job of a gate with fewer running jobs than its minimum. Callers go before background jobs and patient callers. After a minute, or at once if its client
  * follows it, such a job ranks as a caller: the oldest of each client, one at a time. A key holder and its sub-clients count as one client.
  */
 export class WaitingRoom {
@@ -64,6 +71,9 @@ export class WaitingRoom {
   #active = 0;
   readonly #runningOf = new RunningCounts();
   readonly #runningAt = new RunningCounts();
+  readonly #runningAtGate = new RunningCounts();
+  /** Gates with a minimum at which jobs wait, and the number of these jobs, by name. */
+  readonly #waitingAtGate = new Map<string, { readonly gate: JobGate; count: number }>();
 
   /** `onChange` is called when a job has entered or left. */
   constructor(limits: RoomLimits, clock: Clock, boundsOf: BoundsOf = noBounds, onChange = () => {}) {
@@ -99,6 +109,11 @@ export class WaitingRoom {
     return this.#places.clients.flatMap(({ client, count, oldest }) =>
       oldest === undefined ? [] : [{ client, count, oldestAt: oldest.at, reason: this.reasonOf(oldest.member) }],
     );
+  }
+
+  /** Returns the number of running jobs at the gate with this name. */
+  runningAtGate(name: string): number {
+    return this.#runningAtGate.of(name);
   }
 
   /** Waiting background jobs. */
@@ -140,7 +155,7 @@ export class WaitingRoom {
   }
 
   /** Whether this job would get a slot at once. */
-  hasSlotFor(entrant: Pick<Entrant, 'client' | 'cli' | 'gate'>): boolean {
+  hasSlotFor(entrant: Pick<Entrant, 'client' | 'cli' | 'gate' | 'gates'>): boolean {
     return this.#closedGate(entrant) === null;
   }
 
@@ -152,6 +167,7 @@ export class WaitingRoom {
     if (this.#mayGo(ticket) && this.hasSlotFor(entrant)) this.#grant(ticket);
     else {
       this.#places.takePlace(ticket);
+      this.#countWaiting(ticket, 1);
       if (entrant.rank === 'patient') {
         this.#behind.add(ticket);
         this.#background.add(ticket);
@@ -168,6 +184,7 @@ export class WaitingRoom {
   enter(entrant: BackgroundEntrant): Ticket {
     const ticket = new Ticket(entrant, entrant, this, this.#clock.now());
     this.#behind.add(ticket);
+    this.#countWaiting(ticket, 1);
     if (entrant.isFirst) this.#background.addFirst(ticket);
     else this.#background.add(ticket);
     if (this.#isPatient(ticket)) this.#promote(ticket);
@@ -248,8 +265,8 @@ export class WaitingRoom {
   }
 
   /** Returns the limit that blocks jobs like this one, of its client, its CLI or account, or the slots; null if none blocks it. */
-  #closedGate(entrant: Pick<Entrant, 'client' | 'cli' | 'gate'>): WaitReason | null {
-    if (this.#isAtLimit(entrant.client)) return 'client';
+  #closedGate(entrant: Pick<Entrant, 'client' | 'cli' | 'gate' | 'gates'>): WaitReason | null {
+    if (this.#isAtLimit(entrant.client) || this.#isAtGateLimit(entrant)) return 'client';
     if (!this.#isOpen(entrant)) return 'cli';
     return this.#active < this.limits.maxActive ? null : 'slot';
   }
@@ -257,6 +274,14 @@ export class WaitingRoom {
   /** Whether a client, its key or the person of the key has as many running jobs as it may have. */
   #isAtLimit(client: string): boolean {
     return spendersOf(client).some((each) => this.#runningOf.of(each) >= this.#boundsOf(each).maxRunning);
+  }
+
+  #isAtGateLimit({ gates = [] }: Pick<Entrant, 'gates'>): boolean {
+    return gates.some((gate) => this.#runningAtGate.of(gate.name) >= (gate.maxRunning() ?? Number.POSITIVE_INFINITY));
+  }
+
+  #isBelowMinimum(gate: JobGate): boolean {
+    return this.#runningAtGate.of(gate.name) < (gate.minRunning?.() ?? 0);
   }
 
   #isOpen({ cli, gate }: Pick<Entrant, 'cli' | 'gate'>): boolean {
@@ -268,11 +293,24 @@ export class WaitingRoom {
 
   /** Called for the first ticket of a lane, when a slot is free and its client is below its limit. */
   readonly #mayGo = ({ entrant }: Ticket): boolean =>
-    this.#isOpen(entrant) && entrant.heldBy() === null && !this.#isAtLimit(entrant.client);
+    this.#isOpen(entrant) &&
+    entrant.heldBy() === null &&
+    !this.#isAtLimit(entrant.client) &&
+    !this.#isAtGateLimit(entrant);
+
+  readonly #isPreferred = (ticket: Ticket): boolean =>
+    ticket.entrant.gates?.some((gate) => this.#isBelowMinimum(gate)) === true && this.#mayGo(ticket);
+
+  /** Takes the next job of a gate below its minimum. The queue is searched only if such a job waits. */
+  #takeFirst(): Ticket | null {
+    const isWaiting = [...this.#waitingAtGate.values()].some(({ gate }) => this.#isBelowMinimum(gate));
+    if (!isWaiting) return null;
+    return this.#callers.takeNext(this.#isPreferred) ?? this.#background.takeNext(this.#isPreferred);
+  }
 
   #grantNext(): void {
     while (this.#active < this.limits.maxActive) {
-      const next = this.#callers.takeNext(this.#mayGo) ?? this.#background.takeNext(this.#mayGo);
+      const next = this.#takeFirst() ?? this.#callers.takeNext(this.#mayGo) ?? this.#background.takeNext(this.#mayGo);
       if (next === null) return;
       this.#withdraw(next);
       this.#grant(next);
@@ -284,6 +322,7 @@ export class WaitingRoom {
     this.#active++;
     this.#countOf(client, 1);
     this.#countRunning(ticket.entrant, 1);
+    this.#countAtGates(ticket.entrant, 1);
     if (this.#isAtLimit(holderOf(client))) this.#toEnd(client);
     ticket.grant();
   }
@@ -294,6 +333,22 @@ export class WaitingRoom {
     this.#active--;
     this.#countOf(client, -1);
     this.#countRunning(entrant, -1);
+    this.#countAtGates(entrant, -1);
+  }
+
+  #countAtGates({ gates = [] }: Entrant, change: 1 | -1): void {
+    for (const { name } of gates) this.#runningAtGate.add(name, change);
+  }
+
+  /** Counts a job that begins or ceases to wait at its gates with a minimum. */
+  #countWaiting({ entrant: { gates = [] } }: Ticket, change: 1 | -1): void {
+    for (const gate of gates) {
+      if (gate.minRunning === undefined) continue;
+      const waiting = this.#waitingAtGate.get(gate.name) ?? { gate, count: 0 };
+      waiting.count += change;
+      if (waiting.count > 0) this.#waitingAtGate.set(gate.name, waiting);
+      else this.#waitingAtGate.delete(gate.name);
+    }
   }
 
   #countOf(client: string, change: 1 | -1): void {
@@ -317,6 +372,7 @@ export class WaitingRoom {
     this.#background.remove(ticket);
     this.#places.leave(ticket);
     this.#behind.delete(ticket);
+    this.#countWaiting(ticket, -1);
     const holder = holderOf(ticket.client);
     if (this.#promoted.get(holder) === ticket) this.#promoted.delete(holder);
   }

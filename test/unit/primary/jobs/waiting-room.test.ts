@@ -561,3 +561,65 @@ describe('An urgent caller', () => {
     expect([first.position, other.position, own.position]).toEqual([1, 2, 3]);
   });
 });
+
+describe('A gate', () => {
+  const limits = { maxRunning: null as number | null, minRunning: 0 };
+  const gate = { name: 'group lab', maxRunning: () => limits.maxRunning, minRunning: () => limits.minRunning };
+  beforeEach(() => Object.assign(limits, { maxRunning: null, minRunning: 0 }));
+
+  it('with a maximum lets the jobs of others pass, and its own go when one has ended', async () => {
+    limits.maxRunning = 1;
+    const { room, admit } = queue(3, 10);
+    const first = admit('a', 1, { gates: [gate] });
+    const [second, other] = [admit('b', 1, { gates: [gate] }), admit('c')];
+    const granted = watch({ second, other });
+    await settled();
+    expect([granted, second.reason, room.runningAtGate('group lab')]).toEqual([['other'], 'client', 1]);
+    first.release();
+    await settled();
+    expect([granted, room.runningAtGate('group lab')]).toEqual([['other', 'second'], 1]);
+  });
+
+  it('with a minimum puts its jobs before all others until so many run', async () => {
+    limits.minRunning = 1;
+    const test = queue(1, 10);
+    const { room, admit } = test;
+    const running = admit('x');
+    const others = { a: admit('a'), b: admit('b') };
+    const mine = { m: admit('m', 1, { gates: [gate] }), n: test.enter('n', 'n', { gates: [gate] }) };
+    const all: Readonly<Record<string, Ticket>> = { ...others, ...mine };
+    const granted = watch(all);
+    running.release();
+    for (let count = 1; count < 4; count++) {
+      await settled();
+      expect([granted.length, room.active]).toEqual([count, 1]);
+      all[granted.at(-1) ?? '']?.release();
+    }
+    await settled();
+    expect(granted).toEqual(['m', 'n', 'a', 'b']);
+  });
+
+  it('with a minimum leaves its slots to others while none of its jobs can run', async () => {
+    limits.minRunning = 1;
+    const test = queue(1, 10);
+    const { admit } = test;
+    const running = admit('x');
+    const held = test.enter('m', 'm', { gates: [gate], heldBy: () => 'conversation' });
+    const other = admit('a');
+    const granted = watch({ held, other });
+    running.release();
+    await settled();
+    expect(granted).toEqual(['other']);
+  });
+
+  it('that has its minimum takes no slot from others', async () => {
+    limits.minRunning = 1;
+    const { admit } = queue(2, 10);
+    const [mine, other] = [admit('m', 1, { gates: [gate] }), admit('x')];
+    const waiting = { a: admit('a'), m: admit('m', 1, { gates: [gate] }) };
+    const granted = watch(waiting);
+    other.release();
+    await settled();
+    expect([granted, mine.isWaiting]).toEqual([['a'], false]);
+  });
+});
