@@ -1,13 +1,12 @@
 import { installCodex, startWithCodex } from '../../support/agents/codex-service.js';
 import {
   atCapacity,
-  type ResponsesApi,
   type ResponsesBehaviour,
   responds,
   responseStalls,
   startResponsesApi,
 } from '../../support/agents/responses-api-stub.js';
-import type { Model } from '../../support/doors/contract/house.js';
+import { type Model, stubOfEach } from '../../support/doors/contract/house.js';
 import { describeModelContract } from '../../support/doors/contract/suite.js';
 
 const behaviours: Readonly<Record<Model, ResponsesBehaviour>> = {
@@ -17,17 +16,11 @@ const behaviours: Readonly<Record<Model, ResponsesBehaviour>> = {
   missing: responseStalls,
 };
 
-let api: ResponsesApi;
+beforeAll(installCodex, 600_000);
 
-beforeAll(async () => {
-  await installCodex();
-  api = await startResponsesApi();
-}, 600_000);
-afterAll(() => api.close());
+const stub = stubOfEach(async (model) => Object.assign(await startResponsesApi(), { behave: () => behaviours[model] }));
 
-// The services can share the stub, because only one runs at a time.
-describeModelContract('codex', (model, { env, ...options }) => {
-  api.behave = () => behaviours[model];
+describeModelContract('codex', async (model, { env, ...options }) => {
   const absent = model === 'missing' ? { MODEL_API_CLI_COMMAND: '/nonexistent/codex' } : {};
-  return startWithCodex(api, { env: { ...absent, ...env }, ...options });
+  return startWithCodex(await stub(model), { env: { ...absent, ...env }, ...options });
 });

@@ -1,5 +1,4 @@
 import {
-  type GeminiApi,
   type GeminiBehaviour,
   geminiRefusals,
   geminiSays,
@@ -7,7 +6,7 @@ import {
   startGeminiApi,
 } from '../../support/agents/gemini-api-stub.js';
 import { installGemini, startWithGemini } from '../../support/agents/gemini-service.js';
-import type { Model } from '../../support/doors/contract/house.js';
+import { type Model, stubOfEach } from '../../support/doors/contract/house.js';
 import { describeModelContract } from '../../support/doors/contract/suite.js';
 
 const behaviours: Readonly<Record<Model, GeminiBehaviour>> = {
@@ -17,17 +16,11 @@ const behaviours: Readonly<Record<Model, GeminiBehaviour>> = {
   missing: geminiStalls,
 };
 
-let api: GeminiApi;
+beforeAll(installGemini, 600_000);
 
-beforeAll(async () => {
-  await installGemini();
-  api = await startGeminiApi();
-}, 600_000);
-afterAll(() => api.close());
+const stub = stubOfEach(async (model) => Object.assign(await startGeminiApi(), { behave: () => behaviours[model] }));
 
-// The services can share the stub, because only one runs at a time.
-describeModelContract('gemini', (model, { env, ...options }) => {
-  api.behave = () => behaviours[model];
+describeModelContract('gemini', async (model, { env, ...options }) => {
   const absent = model === 'missing' ? { MODEL_API_CLI_COMMAND: '/nonexistent/gemini' } : {};
-  return startWithGemini(api, { env: { ...absent, ...env }, ...options });
+  return startWithGemini(await stub(model), { env: { ...absent, ...env }, ...options });
 });

@@ -1,13 +1,6 @@
 import { installClaude, startWithClaude } from '../../support/agents/claude-service.js';
-import {
-  type Behaviour,
-  type MessagesApi,
-  refusals,
-  says,
-  stalls,
-  startMessagesApi,
-} from '../../support/agents/messages-api-stub.js';
-import type { Model } from '../../support/doors/contract/house.js';
+import { type Behaviour, refusals, says, stalls, startMessagesApi } from '../../support/agents/messages-api-stub.js';
+import { type Model, stubOfEach } from '../../support/doors/contract/house.js';
 import { describeContract } from '../../support/doors/contract/suite.js';
 
 const behaviours: Readonly<Record<Model, Behaviour>> = {
@@ -17,17 +10,11 @@ const behaviours: Readonly<Record<Model, Behaviour>> = {
   missing: stalls,
 };
 
-let api: MessagesApi;
+beforeAll(installClaude, 600_000);
 
-beforeAll(async () => {
-  await installClaude();
-  api = await startMessagesApi();
-}, 600_000);
-afterAll(() => api.close());
+const stub = stubOfEach(async (model) => Object.assign(await startMessagesApi(), { behave: () => behaviours[model] }));
 
-// The services can share the stub, because only one runs at a time.
-describeContract('claude', (model, { env, ...options }) => {
-  api.behave = () => behaviours[model];
+describeContract('claude', async (model, { env, ...options }) => {
   const absent = model === 'missing' ? { MODEL_API_CLI_COMMAND: '/nonexistent/claude' } : {};
-  return startWithClaude(api, { env: { ...absent, ...env }, ...options });
+  return startWithClaude(await stub(model), { env: { ...absent, ...env }, ...options });
 });

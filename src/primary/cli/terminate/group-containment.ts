@@ -4,7 +4,7 @@ import { type Instance, membersOfGroup, writeInstance } from '../../../shared/pr
 import { ProcessScanner, type Swept, sweep } from '../../../shared/process/scanner.js';
 import type { Containment, ContainmentFactory } from './containment.js';
 
-const sweepLimitMs = 10_000;
+export const sweepLimitMs = 10_000;
 /**
  * After a sweep that found processes, another follows after each of these delays, because on a busy host the first may
  * have missed the last child of a process that forks all the time.

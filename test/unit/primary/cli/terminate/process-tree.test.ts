@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { EndReason } from '../../../../../src/primary/cli/contract/observer.js';
 import { spawnProgram } from '../../../../../src/primary/cli/process/launcher.js';
 import type { Containment, ContainmentFactory } from '../../../../../src/primary/cli/terminate/containment.js';
+import { sweepLimitMs } from '../../../../../src/primary/cli/terminate/group-containment.js';
 import { ProcessTree, type TreeContext } from '../../../../../src/primary/cli/terminate/process-tree.js';
 import type { Swept } from '../../../../../src/shared/process/scanner.js';
 import { silentObserver } from '../../../../support/agents/scripted-cli.js';
@@ -59,10 +60,14 @@ describeEachMeans('The end of a process tree', (open) => {
       const mark = freshMark();
       const tree = await startFixture(trees, program, mark);
       await untilMarked(mark, processes);
+      const begunMs = performance.now();
       await tree.end(50, reason);
-      // The first sweep may miss the last child of a process that forks all the time; a later one finds it.
+      // A busy host may be too slow for the first sweep, or it may miss the last child of a process that forks all the time. Only if
+      // its time is over, it says so; later sweeps find the rest.
+      const isOver = program === 'fork-storm.pl' && performance.now() - begunMs >= sweepLimitMs;
       if (program === 'fork-storm.pl') await untilNoneMarked(mark);
-      expect([await marked(mark), trees.log.events]).toEqual([[], []]);
+      const events = trees.log.events.filter((event) => !(isOver && event === 'tree_not_gone'));
+      expect([await marked(mark), events]).toEqual([[], []]);
     },
     90_000,
   );
