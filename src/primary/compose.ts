@@ -234,7 +234,7 @@ function applyLogins(parts: Parts, removed: readonly ModelCli[]): void {
 /** Creates what decides which client may send a request. */
 function createAccess({ config, host, names, hosts }: StartInput) {
   const { clock, log } = host;
-  const clients = new Clients(config);
+  const clients = new Clients(config, clock);
   clients.replaceNamedKeys(applicableLines(config, names.reportCosts));
   const fileFaults = new FileFaults();
   const ratesOf = (client: string) => clients.ratesOf(client);
@@ -331,7 +331,11 @@ function createModels(
   const logins = createLogins(loginSource, serviceClis, loginParts);
   redactor.replaceTokens(logins.secrets);
   for (const cli of logins.unused) metrics.readiness.remove(cli);
-  const router = new ModelRouter(names, serviceClis, (client) => clients.optionsOf(client), logins);
+  const routeOptionsOf = (client: string) => ({
+    models: clients.optionsOf(client).models,
+    groupModels: clients.groupModelsOf(client),
+  });
+  const router = new ModelRouter(names, serviceClis, routeOptionsOf, logins);
   const readerLauncher = createReaderLauncher(host, serials);
   const capabilitiesOf: CatalogParts['capabilitiesOf'] = (extras) => features.modelCapabilities(extras);
   const catalogParts = { config, clock, sizes, capabilitiesOf, firstOf: (cli: ModelCli) => logins.firstOf(cli) };

@@ -172,8 +172,12 @@ const actions: Readonly<Record<string, Action>> = {
     const budgets = all.filter(({ isClosed }) => isClosed !== true);
     const found = [...keys, ...personLines.map((line) => ({ ...line, name: `sso:${line.name}` }))];
     const { terminal, clock } = context;
-    if (args.has('json')) await terminal.writeJson({ keys: found.map(keyJson), budgets: budgets.map(budgetJson) });
-    else await terminal.writeLines([...renderKeys(found, clock.now(), terminal.paint), ...budgets.map(budgetLine)]);
+    if (args.has('json')) await terminal.writeJson({ keys: found.map(keyJson), budgets: budgets.map(groupJson) });
+    else
+      await terminal.writeLines([
+        ...renderKeys(found, clock.now(), terminal.paint),
+        ...budgets.map((line) => `@${line.name}  ${keyOptions.groupTexts(line).join(' ')}`),
+      ]);
     return showFaults(faults, context.terminal);
   },
   check: async (file, args, context) => {
@@ -294,8 +298,8 @@ function keyJson(key: KeyOptions & { readonly name: string }) {
   };
 }
 
-function budgetJson(line: GroupLine) {
-  return { name: line.name, ...amountsJson(line) };
+function groupJson(line: GroupLine) {
+  return { name: line.name, ...amountsJson(line), options: keyOptions.groupTexts(line) };
 }
 
 /** Returns the amounts of the budget by period. */
@@ -305,14 +309,6 @@ function amountsJson({ featureOptions }: Pick<KeyOptions, 'featureOptions'>) {
     return periods.map((each) => [`${name}_per_${each}`, each === period ? Number(max) : null]);
   });
   return Object.fromEntries(amounts);
-}
-
-function budgetLine({ name, featureOptions }: GroupLine): string {
-  const texts = budgetOptions.flatMap((option) => {
-    const text = featureOptions[option];
-    return text === undefined ? [] : [`${option}=${text}`];
-  });
-  return `@${name}  ${texts.join(' ')}`;
 }
 
 /** Formats one line for each key, without digests. The name is in the first column. */

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { ClientGroup } from '../../primary/access/clients.js';
+import type { ClientGroup } from '../../primary/access/client-groups.js';
 import type { PrimaryCore } from '../../primary/features/feature.js';
 import { holderOf, type LimitKind, readClientId, spendersOf } from '../../shared/client.js';
 import { wholeService } from '../../shared/config/api-keys.js';

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { setNewest } from '../../shared/bounded-map.js';
-import { groupUsage, holderOf, optionHolder, readClientId, spendersOf } from '../../shared/client.js';
+import { holderOf, optionHolder, readClientId, spendersOf } from '../../shared/client.js';
+import { type Clock, timestamp } from '../../shared/clock.js';
 import {
   type AddedKey,
   type ApiKey,
@@ -14,10 +15,12 @@ import {
   wholeService,
 } from '../../shared/config/api-keys.js';
 import type { Config } from '../../shared/config/config.js';
+import type { GroupEnd } from '../../shared/config/group-lines.js';
 import type { KeysFileContent } from '../../shared/config/keys-file.js';
 import { PersonLines } from '../../shared/config/people.js';
 import { RelayError } from '../../shared/errors.js';
-import type { WorkerKey, WorkerKeys, WorkerPersonLine } from '../../shared/ipc/protocol.js';
+import type { WorkerGroup, WorkerKey, WorkerKeys, WorkerPersonLine } from '../../shared/ipc/protocol.js';
+import { type ClientGroup, ClientGroups } from './client-groups.js';
 
 /** Options of one client that replace the common ones; null for an option that the key does not set. */
 export type ClientOptions = Pick<
@@ -29,12 +32,6 @@ export type ClientSettings = Pick<
   Config,
   'apiKeys' | 'namedKeys' | 'personLines' | 'groupLines' | 'needsKey' | 'rateMaxRequests' | 'rateWindowMs'
 >;
-
-/** Line of a group, with those who belong to the group. */
-export interface ClientGroup extends GroupLine {
-  /** Clients whose usage counts for the group, and the usage of the group; null for all clients. See `spendersOf`. */
-  readonly holders: readonly string[] | null;
-}
 
 /** Rate limit that a client shares with those whose requests count for it. `maxRequests` 0 means no limit. */
 export interface ClientRate {
@@ -53,21 +50,21 @@ export class Clients {
   #byClient: ReadonlyMap<string, ApiKey | AddedKey>;
   #digests: ReadonlySet<string>;
   readonly #people: KnownPeople;
-  #groupLines: readonly GroupLine[];
-  #groups: ReadonlyMap<string, ClientGroup>;
+  readonly #clock: Pick<Clock, 'now'>;
+  #groups: ClientGroups;
 
   readonly #rate: Rate;
 
-  constructor({ rateMaxRequests, rateWindowMs, needsKey, groupLines, personLines, ...keys }: ClientSettings) {
-    const { apiKeys, namedKeys } = keys;
+  constructor(settings: ClientSettings, clock: Pick<Clock, 'now'>) {
+    const { rateMaxRequests, rateWindowMs, needsKey, groupLines, personLines, apiKeys, namedKeys } = settings;
+    this.#clock = clock;
     this.#needsKey = needsKey;
     this.#rate = { maxRequests: rateMaxRequests, windowMs: rateWindowMs };
     this.#fixed = apiKeys;
     this.#named = namedKeys;
     this.#byClient = byClient([...apiKeys, ...namedKeys]);
     this.#digests = allDigests(this.#byClient);
-    this.#groupLines = groupLines;
-    this.#groups = groupsOf(groupLines, this.operatorKeys);
+    this.#groups = new ClientGroups(groupLines, this.operatorKeys, clock);
     this.#people = new KnownPeople(personLines);
   }
 
@@ -90,9 +87,12 @@ export class Clients {
     this.#index();
   }
 
-  /** Returns the options of the line for a person; the defaults for any other client, also for a key of the person. */
+  /**
+   * Returns the options of a person, from the line that applies and from the groups; the defaults for any other client,
+   * also for a key of the person.
+   */
   personOptions(client: string): KeyOptions {
-    return (holderOf(client) === client ? this.#people.lineOf(client) : null) ?? plainOptions;
+    return holderOf(client) === client && readClientId(client).kind === 'sso' ? this.#optionsOf(client) : plainOptions;
   }
 
   /** Names of all keys. */
@@ -107,12 +107,12 @@ export class Clients {
 
   /** Lines of groups and of the whole service, as the keys file has them. */
   get groupLines(): readonly GroupLine[] {
-    return this.#groupLines;
+    return this.#groups.lines;
   }
 
-  /** Groups that have a line, and the whole service if it has one. */
+  /** Groups that have a line and have not ended, and the whole service if it has a line. */
   get groups(): Iterable<ClientGroup> {
-    return this.#groups.values();
+    return this.#groups.active.values();
   }
 
   /** All keys, and the people who have sent a request lately or have made a key. */
@@ -123,7 +123,7 @@ export class Clients {
 
   /** Returns the options of a key, or of the line for a person. The line of a person does not apply to the own keys here. */
   ownOptionsOf(client: string): KeyOptions {
-    return this.#byClient.get(client) ?? this.personOptions(client);
+    return this.#byClient.has(client) ? this.#optionsOf(client) : this.personOptions(client);
   }
 
   /**
@@ -133,16 +133,32 @@ export class Clients {
    */
   countedGroupsOf(client: string, named = this.#people.groupsOf(client)): readonly string[] {
     const key = this.#byClient.get(optionHolder(client));
-    const groups = key === undefined ? [...named, this.#people.lineOf(client)?.group ?? ''] : countedGroups(key);
-    const hasLine = (name: string) => name !== wholeService && this.#groups.has(name);
-    return [...new Set(groups)].filter(hasLine);
+    const groups = key === undefined ? this.#groupsOfPerson(client, named) : countedGroups(key);
+    return this.#groups.find(groups.filter((name) => name !== wholeService)).map(({ name }) => name);
   }
 
   /** Returns the groups whose lines apply to a client: the group of its key, these groups, and the whole service. */
   groupsOf(client: string, groups = this.countedGroupsOf(client)): ClientGroup[] {
     const key = this.#byClient.get(optionHolder(client));
-    const names = new Set([key?.group ?? '', ...groups, wholeService]);
-    return [...names].flatMap((name) => this.#groups.get(name) ?? []);
+    return this.#groups.find([key?.group ?? '', ...groups, wholeService]);
+  }
+
+  /** Returns the models that members may name, for each group of a client that limits them. */
+  groupModelsOf(client: string): (readonly string[])[] {
+    return this.groupsOf(client).flatMap(({ models }) => (models ? [models] : []));
+  }
+
+  #groupsOfPerson(client: string, named: readonly string[]): readonly string[] {
+    return [...named, this.#people.lineOf(client)?.group ?? ''];
+  }
+
+  /** Returns the end of the access that the groups of a client give. A person with a line and no group in it has access without groups. */
+  #groupEndOf(client: string): GroupEnd | null {
+    const key = this.#byClient.get(optionHolder(client));
+    const line = this.#people.lineOf(client);
+    if (key !== undefined) return this.#groups.endOf([key.group ?? '', ...countedGroups(key)]);
+    if (line?.name === readClientId(client).name && line.group === null) return null;
+    return this.#groups.endOf(this.#groupsOfPerson(client, this.#people.groupsOf(client)));
   }
 
   get keyCount(): number {
@@ -172,23 +188,32 @@ export class Clients {
   /** Replaces the content of the keys file. */
   replaceNamedKeys({ keys, groupLines, personLines }: Omit<KeysFileContent, 'faults'>): void {
     this.#people.replaceLines(personLines);
-    this.#groupLines = groupLines;
     this.#named = keys;
-    this.#index();
+    this.#index(groupLines);
   }
 
-  #index(): void {
+  #index(groupLines = this.groupLines): void {
     this.#byClient = byClient([...this.#fixed, ...this.#named, ...(this.#added ?? [])]);
     this.#digests = allDigests(this.#byClient);
-    this.#groups = groupsOf(this.#groupLines, this.operatorKeys);
+    this.#groups = new ClientGroups(groupLines, this.operatorKeys, this.#clock);
   }
 
   /**
-   * Returns the options of a client: the options of its key, or of the line for this person. A sub-client has the options of
-   * its key; after the key is revoked, a client has the defaults.
+   * Returns the options of a client: the options of its key, or of the line for this person, then those that its groups set
+   * for each member. A sub-client has the options of its key; after the key is revoked, a client has the defaults.
    */
   optionsOf(client: string): ClientOptions {
-    return this.#byClient.get(optionHolder(client)) ?? this.#people.lineOf(client) ?? plainOptions;
+    return this.#optionsOf(client);
+  }
+
+  #optionsOf(client: string): KeyOptions {
+    const holder = optionHolder(client);
+    const key = this.#byClient.get(holder);
+    if (key !== undefined)
+      return this.#groups.optionsOf(holder, key, key, () => [key.group ?? '', ...countedGroups(key)]);
+    const named = this.#people.groupsOf(client);
+    const line = this.#people.lineOf(client) ?? plainOptions;
+    return this.#groups.optionsOf(holder, line, named, () => this.#groupsOfPerson(client, named));
   }
 
   /** Returns the rate limits for which a request of a client counts: of its holder, and of its key if that has another one. */
@@ -212,12 +237,16 @@ export class Clients {
     const isPerson = kind === 'sso' && holderOf(client) === holder;
     const key = this.#byClient.get(holder);
     if (!isPerson && key === undefined) return kind !== 'key' && this.#added === null;
-    return now < earlier(key?.expiresAt ?? Number.POSITIVE_INFINITY, this.#people.expiryOf(client));
+    const ownEnd = earlier(key?.expiresAt ?? Number.POSITIVE_INFINITY, this.#people.expiryOf(client));
+    return now < earlier(ownEnd, this.#groupEndOf(client)?.expiresAt ?? null);
   }
 
   /** Throws `unauthorized` if a client may no longer send requests: then its waiting jobs do not start either. */
   checkAccess(client: string, now: number): void {
     if (this.hasAccess(client, now)) return;
+    const end = this.#groupEndOf(client);
+    if (end !== null && end.expiresAt <= now)
+      throw new RelayError('unauthorized', `the group ${end.group} ended at ${timestamp(end.expiresAt)}`);
     throw new RelayError('unauthorized', 'the API key or the access of this client was removed, or has expired');
   }
 
@@ -226,6 +255,7 @@ export class Clients {
     return {
       keys: this.#needsKey ? [...this.#byClient.values()].flatMap((key) => this.#workerKeysOf(key)) : null,
       personLines: this.personLines.map(workerLineOf),
+      ...(this.groupLines.length > 0 && { groups: this.groupLines.map(workerGroupOf) }),
     };
   }
 
@@ -233,7 +263,8 @@ export class Clients {
   #workerKeysOf(key: ApiKey | AddedKey): WorkerKey[] {
     const client = clientOf(key);
     const personEnd = holderOf(client) === client ? null : this.#people.expiryOf(client);
-    return workerKeysOf({ ...key, expiresAt: personEnd === null ? key.expiresAt : earlier(personEnd, key.expiresAt) });
+    const expiresAt = personEnd === null ? key.expiresAt : earlier(personEnd, key.expiresAt);
+    return workerKeysOf({ ...key, rate: this.#optionsOf(client).rate, expiresAt }, this.#groupEndOf(client));
   }
 }
 
@@ -294,8 +325,12 @@ class KnownPeople {
   }
 }
 
-function workerLineOf({ name, scopes, rate, expiresAt }: PersonLine): WorkerPersonLine {
-  return { name, scopes: [...scopes], isCapped: rate !== null, expiresAt };
+function workerLineOf({ name, scopes, rate, group, expiresAt }: PersonLine): WorkerPersonLine {
+  return { name, scopes: [...scopes], isCapped: rate !== null, expiresAt, ...(group !== null && { group }) };
+}
+
+function workerGroupOf({ name, each, expiresAt = null }: GroupLine): WorkerGroup {
+  return { name, isCapped: (each?.rate ?? null) !== null, expiresAt };
 }
 
 /** Number of keys to compare before the event loop gets a turn. */
@@ -329,30 +364,20 @@ function countedGroups(key: ApiKey | AddedKey): readonly string[] {
   return 'groups' in key ? [...key.groups, key.group ?? ''] : [];
 }
 
-function groupsOf(lines: readonly GroupLine[], operatorKeys: readonly ApiKey[]): ReadonlyMap<string, ClientGroup> {
-  const holders = new Map<string, string[]>();
-  for (const key of operatorKeys) {
-    if (key.group !== null) holders.set(key.group, [...(holders.get(key.group) ?? []), clientOf(key)]);
-  }
-  const groups = lines.map((line) => {
-    const { name } = line;
-    const members = name === wholeService ? null : [...(holders.get(name) ?? []), groupUsage(name)];
-    return [name, { ...line, holders: members }] as const;
-  });
-  return new Map(groups);
-}
-
 /** Returns the earlier of two times; null means never. */
 function earlier(one: number, other: number | null): number {
   return Math.min(one, other ?? Number.POSITIVE_INFINITY);
 }
 
 /** Returns the accepted keys of a client: two during a key rotation. The limits of a person hold for the keys, too. */
-function workerKeysOf(apiKey: ApiKey | AddedKey): WorkerKey[] {
-  const { name, digest, scopes, rate, hasSubclients, expiresAt, previous } = apiKey;
+function workerKeysOf(apiKey: ApiKey | AddedKey, groupEnd: GroupEnd | null): WorkerKey[] {
+  const { name, digest, scopes, rate, hasSubclients, previous } = apiKey;
+  const isOfGroup = groupEnd !== null && groupEnd.expiresAt < (apiKey.expiresAt ?? Number.POSITIVE_INFINITY);
+  const expiresAt = isOfGroup ? groupEnd.expiresAt : apiKey.expiresAt;
   const client = clientOf(apiKey);
   const isCapped = rate !== null || holderOf(client) !== client;
-  const key = { name, client, digest, scopes: [...scopes], isCapped, hasSubclients, expiresAt };
+  const ending = isOfGroup ? { endsWith: groupEnd.group } : {};
+  const key = { name, client, digest, scopes: [...scopes], isCapped, hasSubclients, expiresAt, ...ending };
   if (previous === null) return [key];
   return [key, { ...key, digest: previous.digest, expiresAt: earlier(previous.expiresAt, expiresAt) }];
 }

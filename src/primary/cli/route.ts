@@ -218,6 +218,8 @@ export type RoutedRequest = Pick<JobRequest, 'model' | 'client'> &
 export interface RouteOptions {
   /** Models that the client may name; null for all. */
   readonly models: readonly string[] | null;
+  /** Further lists of models, each of which must have the named one. */
+  readonly groupModels?: readonly (readonly string[])[];
 }
 const anyRoute: RouteOptions = { models: null };
 
@@ -245,7 +247,10 @@ export class ModelRouter<C extends Pick<NamedAdapter, 'name'> = ModelCli> {
 
   /** Returns the models that this client may name; null for all. */
   modelsOf(client: string): readonly string[] | null {
-    return this.#optionsOf(client).models?.map((name) => this.names.resolveConfigured(name)) ?? null;
+    const { models, groupModels = [] } = this.#optionsOf(client);
+    const lists = [...(models === null ? [] : [models]), ...groupModels];
+    const [first = null, ...others] = lists.map((names) => names.map((name) => this.names.resolveConfigured(name)));
+    return first?.filter((name) => others.every((other) => other.includes(name))) ?? null;
   }
 
   split(name: string | null): OwnModel<C> {

@@ -15,8 +15,12 @@ export interface Rate {
 export const wholeService = '*';
 
 /** Line of the keys file with options that all keys and people of a group share, or with the name `*` all clients of the service. */
-export interface GroupLine extends Pick<KeyOptions, 'featureOptions'> {
+export interface GroupLine
+  extends Pick<KeyOptions, 'featureOptions'>,
+    Partial<Pick<KeyOptions, 'models' | 'expiresAt'>> {
   readonly name: string;
+  /** Options of each member whose own line does not have them. */
+  readonly each?: Partial<KeyOptions>;
   /** Whether its line has a fault, so that the requests of its group are refused. */
   readonly isClosed?: true;
 }

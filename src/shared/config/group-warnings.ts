@@ -2,7 +2,7 @@ import { nearest } from '../text/nearest.js';
 import { type ApiKey, type GroupLine, type PersonLine, wholeService } from './api-keys.js';
 
 /** Lines of a keys file that name groups. */
-interface GroupLines {
+interface LinesOfGroups {
   readonly keys: readonly Pick<ApiKey, 'name' | 'group'>[];
   readonly personLines: readonly Pick<PersonLine, 'name' | 'group'>[];
   readonly groupLines: readonly Pick<GroupLine, 'name'>[];
@@ -12,7 +12,7 @@ interface GroupLines {
 const maxWarnings = 10;
 
 /** Returns warnings about the first ten groups that a line names although they have no line: a name may be mistyped. */
-export function groupWarnings({ keys, personLines, groupLines }: GroupLines): string[] {
+export function groupWarnings({ keys, personLines, groupLines }: LinesOfGroups): string[] {
   const known = new Set(groupLines.map(({ name }) => name));
   known.delete(wholeService);
   const users = [...keys, ...personLines.map(({ name, group }) => ({ name: `sso:${name}`, group }))];
@@ -32,6 +32,6 @@ export function groupWarnings({ keys, personLines, groupLines }: GroupLines): st
 }
 
 /** Returns the warnings about the lines of the keys file of a service. */
-export function keysFileWarnings(lines: GroupLines): string[] {
+export function keysFileWarnings(lines: LinesOfGroups): string[] {
   return groupWarnings(lines).map((warning) => `MODEL_API_KEYS_FILE: ${warning}`);
 }

@@ -144,6 +144,7 @@ export const keyOptions = {
     text: ({ models }) => models?.join('+') ?? null,
     flag: { type: 'string', placeholder: '<a+b>', description: 'models that its requests may name' },
     http: httpList('The only models that the key may name.', ({ models }) => models, areModelsWithin),
+    isForGroups: true,
   },
   accounts: {
     read: (value) => ({ accounts: readAccounts(value ?? '') }),
@@ -196,6 +197,7 @@ export const keyOptions = {
     http: httpText('Day (UTC) from which the key is refused.', expiresText, (options, maker) =>
       isAtMost(options.expiresAt, maker.expiresAt),
     ),
+    isForGroups: true,
   },
   previous: {
     read: (value) => ({ previous: readPrevious(value ?? '') }),

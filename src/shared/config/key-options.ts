@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import { nearest } from '../text/nearest.js';
-import { type KeyOptions, plainOptions } from './api-keys.js';
+import { type GroupLine, type KeyOptions, plainOptions, wholeService } from './api-keys.js';
 import type { ConfiguredFeature } from './feature-variables.js';
 import { featureOption, type KeyOption, keyOptions, type viewFields } from './key-option-table.js';
 
@@ -17,6 +17,9 @@ export class OptionFault extends Error {
     this.option = option;
   }
 }
+
+/** Options that the line of a group cannot set for its members, because they say who somebody is, and for how long. */
+const notForMembers: readonly string[] = ['scopes', 'group', 'subclients', 'expires', 'previous'];
 
 /** Options as clients see them over HTTP. The type lacks the options of features, but the values have them. */
 type KeyOptionsView = { [N in keyof typeof viewFields]: z.output<(typeof viewFields)[N]> };
@@ -40,9 +43,29 @@ export class OptionTable {
     return [...this.#options];
   }
 
-  /** Names of the options that the line of a group may have. */
-  get groupOptions(): string[] {
-    return this.entries.flatMap(([name, { isForGroups }]) => (isForGroups ? [name] : []));
+  /** Parses the options of the line of a group, or with the name `*` of the line of the whole service. */
+  readGroupLine(name: string, texts: readonly string[]): GroupLine {
+    const memberTexts = texts.filter((text) => /^each(?:=|$)/.test(text));
+    const groupTexts = texts.filter((text) => !memberTexts.includes(text));
+    const { featureOptions = {}, ...own } = this.readSome(groupTexts);
+    const isService = name === wholeService;
+    const mayHave = this.entries.flatMap(([each, { isForGroups }]) =>
+      isForGroups && !(isService && Object.hasOwn(keyOptions, each)) ? [each] : [],
+    );
+    const isRight = texts.length > 0 && groupTexts.every((text) => mayHave.includes(optionName(text)));
+    if (isRight && memberTexts.length === 0) return { name, ...own, featureOptions };
+    if (isRight && !isService) return { name, ...own, featureOptions, each: this.#readMembers(memberTexts) };
+    const allowed = [...mayHave, ...(isService ? [] : ['each'])].map((each) => `${each}=`).join(', ');
+    throw new Error(`after the name and a blank there must be one or more of ${allowed}, and no other option`);
+  }
+
+  /** Returns the options of the line of a group in the form of the keys file. */
+  groupTexts({ each = {}, name: _, isClosed: __, ...own }: GroupLine): string[] {
+    const textsOf = (options: Partial<KeyOptions>, start: string, sign: string) => {
+      const { scopes: ___, ...texts } = this.textsOf({ ...plainOptions, ...options });
+      return Object.entries(texts).map(([option, text]) => `${start}${option}${sign}${text}`);
+    };
+    return [...textsOf(own, '', '='), ...textsOf(each, 'each=', ':')];
   }
 
   /** Returns the name of an option that needs the costs of jobs; null if none of these is set. */
@@ -101,6 +124,19 @@ export class OptionTable {
     return this.entries.find(([, { http }]) => http?.isWithin(options, maker) === false)?.[0] ?? null;
   }
 
+  /** Parses options of members, such as `each=tokens:5/day`. */
+  #readMembers(texts: readonly string[]): Partial<KeyOptions> {
+    const options = texts.map((text) => text.replace(/^each=?/, '').replace(':', '='));
+    const wrong = options.map(optionName).find((name) => notForMembers.includes(name) || this.#forPeople.has(name));
+    if (wrong !== undefined) throw new Error(`the option each cannot set ${wrong}`);
+    try {
+      return this.readSome(options);
+    } catch (error) {
+      const { message } = error as Error;
+      throw new Error(`each= must have an option of each member, such as each=tokens:200000/week: ${message}`);
+    }
+  }
+
   #readOption(text: string): [name: string, option: Partial<KeyOptions>] {
     const [, name = '', value = null] = /^([^=]*)(?:=(.*))?$/.exec(text) ?? [];
     const option = this.#options.get(name);
@@ -122,6 +158,10 @@ export class OptionTable {
     const shown = isShown ? ` "${name}"` : '';
     return `unknown option${shown}; ${close === null ? `the options are ${names.join(', ')}` : `did you mean ${close}?`}`;
   }
+}
+
+function optionName(text: string): string {
+  return text.split('=', 1)[0] ?? '';
 }
 
 /** Joins parsed options. The options of features stay beside each other. */

@@ -265,12 +265,7 @@ function readGroupLine(line: string, table: OptionTable): GroupLine {
   const { name, options } = groupWords(line);
   if (!isGroupName(name))
     throw new Error('after @ there must be * or the name of a group, in printable ASCII without blanks and commas');
-  const { featureOptions = {}, ...rest } = options === '' ? {} : table.readSome(options.split(/[\s,]+/));
-  const [names, allowed] = [Object.keys(featureOptions), table.groupOptions];
-  const isRight = names.length > 0 && names.every((each) => allowed.includes(each)) && Object.keys(rest).length === 0;
-  if (isRight) return { name, featureOptions };
-  const texts = allowed.map((each) => `${each}=`).join(', ');
-  throw new Error(`after the name and a blank there must be one or more of ${texts}, and no other option`);
+  return table.readGroupLine(name, options === '' ? [] : options.split(/[\s,]+/));
 }
 
 function groupWords(line: string): { name: string; options: string } {
@@ -306,8 +301,9 @@ export function applicableLines(
  */
 export function refuseCosts(content: KeysFileContent, table: OptionTable): KeysFileContent {
   const { keys, groupLines, personLines, faults } = content;
-  const costOption = (line: Pick<KeyOptions, 'featureOptions'>) => table.costOptionIn(line);
-  const faultOf = (subject: string, line: Pick<KeyOptions, 'featureOptions'>): string[] => {
+  const costOption = ({ featureOptions, each }: Pick<KeyOptions, 'featureOptions'> & Pick<GroupLine, 'each'>) =>
+    table.costOptionIn({ featureOptions: { ...each?.featureOptions, ...featureOptions } });
+  const faultOf = (subject: string, line: Parameters<typeof costOption>[0]): string[] => {
     const option = costOption(line);
     const fault = `${subject} has the option ${option}, but not each model CLI reports what a job costs`;
     return option === null ? [] : [fault];

@@ -31,6 +31,8 @@ const workerPersonLine = z.object({
   isCapped: z.boolean(),
   /** Time after which the client is refused, in milliseconds since the epoch; null if it does not expire. */
   expiresAt: z.number().nullable(),
+  /** Group of the client. */
+  group: z.string().optional(),
 });
 export type WorkerPersonLine = z.infer<typeof workerPersonLine>;
 
@@ -39,20 +41,37 @@ export const actor = z.object({ client: z.string(), isAdmin: z.boolean(), reques
 export type Actor = z.infer<typeof actor>;
 
 /** API key as a worker stores it: by its SHA-256 digest (hex). */
-const workerKey = workerPersonLine.extend({
+const workerKey = workerPersonLine.omit({ group: true }).extend({
   /** Client of the key. */
   client: z.string(),
   digest: z.string(),
   /** Whether the holder may name sub-clients. */
   hasSubclients: z.boolean(),
+  /** Group that ends when the client is refused. */
+  endsWith: z.string().optional(),
 });
 export type WorkerKey = z.infer<typeof workerKey>;
 
 /** Rights of the client of a request. */
 export type ClientRights = Omit<WorkerKey, 'digest' | 'client'>;
 
-/** API keys, and lines for people. `keys` is null if no key is configured, and requests need none. */
-const workerKeys = z.object({ keys: z.array(workerKey).nullable(), personLines: z.array(workerPersonLine) });
+/** Line of a group. */
+const workerGroup = z.object({
+  name: z.string(),
+  /** Whether each member has a separate rate cap. */
+  isCapped: z.boolean(),
+  /** Time at which the group ends, in milliseconds since the epoch; null if it does not. */
+  expiresAt: z.number().nullable(),
+});
+export type WorkerGroup = z.infer<typeof workerGroup>;
+
+/** API keys, lines for people, and groups. `keys` is null if no key is configured, and requests need none. */
+const workerKeys = z.object({
+  keys: z.array(workerKey).nullable(),
+  personLines: z.array(workerPersonLine),
+  /** Groups that have a line; absent if none has. */
+  groups: z.array(workerGroup).optional(),
+});
 export type WorkerKeys = z.infer<typeof workerKeys>;
 
 /** Settings that a worker needs to serve HTTP. */

@@ -113,7 +113,9 @@ function checkRights(rights: ClientRights, clock: Pick<Clock, 'now'>, scope: Sco
   const subject = 'digest' in rights ? 'the API key' : `the access of ${rights.name}`;
   if (isRefused(rights))
     throw unauthorized(`${subject} is refused, because its line in the keys file has a fault: tell the operator`);
-  const { expiresAt } = rights;
+  const { expiresAt, endsWith } = rights;
+  if (expiresAt !== null && hasExpired(rights, clock) && endsWith !== undefined)
+    throw unauthorized(`the group ${endsWith} ended at ${timestamp(expiresAt)}: ask the operator`);
   if (expiresAt !== null && hasExpired(rights, clock))
     throw unauthorized(`${subject} expired at ${timestamp(expiresAt)}: ask the operator for a new one`);
   if (scope !== null) checkScope(rights, scope);

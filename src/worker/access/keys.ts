@@ -1,9 +1,10 @@
 import { createHash, createHmac, randomBytes } from 'node:crypto';
 import { type Clock, delay } from '../../shared/clock.js';
 import { plainOptions } from '../../shared/config/api-keys.js';
+import { GroupLines } from '../../shared/config/group-lines.js';
 import { PersonLines } from '../../shared/config/people.js';
 import { RelayError, retryAfter } from '../../shared/errors.js';
-import type { ClientRights, WorkerKey, WorkerKeys, WorkerPersonLine } from '../../shared/ipc/protocol.js';
+import type { ClientRights, WorkerGroup, WorkerKey, WorkerKeys, WorkerPersonLine } from '../../shared/ipc/protocol.js';
 import type { Primary } from '../http/exchange.js';
 import type { Person } from './people.js';
 
@@ -12,6 +13,7 @@ export class KeyRing {
   /** Keys by the HMAC of their digest; null if requests need no key. */
   #accepted: ReadonlyMap<string, WorkerKey> | null = null;
   #lines = new PersonLines<WorkerPersonLine>([]);
+  #groups = new GroupLines<WorkerGroup>([]);
   readonly #secret = randomBytes(32);
   #version = 0;
 
@@ -25,8 +27,9 @@ export class KeyRing {
     if (this.#version === 0) this.replace(keys);
   }
 
-  replace({ keys, personLines }: WorkerKeys): void {
+  replace({ keys, personLines, groups = [] }: WorkerKeys): void {
     this.#version++;
+    this.#groups = new GroupLines(groups);
     this.#lines = new PersonLines(personLines);
     this.#accepted =
       keys && new Map(keys.toReversed().map((key) => [this.#markOf(Buffer.from(key.digest, 'hex')), key]));
@@ -45,7 +48,16 @@ export class KeyRing {
   /** Returns the rights of a person whom a trusted proxy has signed on. */
   rightsOf({ name, groups }: Person): ClientRights {
     const line = this.#lines.find(name, groups);
-    return { ...(line ?? { ...everybody, scopes: [...plainOptions.scopes] }), name, hasSubclients: false };
+    const { group = '', ...rights }: WorkerPersonLine = line ?? {
+      ...everybody,
+      name,
+      scopes: [...plainOptions.scopes],
+    };
+    const end = line?.name === name && group === '' ? null : this.#groups.endOf([...groups, group]);
+    const isCapped = rights.isCapped || this.#groups.linesOf([...groups, group]).some((each) => each.isCapped);
+    const isOfGroup = end !== null && end.expiresAt < (rights.expiresAt ?? Number.POSITIVE_INFINITY);
+    const ending = isOfGroup ? { expiresAt: end.expiresAt, endsWith: end.group } : {};
+    return { ...rights, isCapped, ...ending, name, hasSubclients: false };
   }
 
   /** Returns a digest's HMAC with a random secret, so that the time of a map lookup reveals nothing about the keys. */

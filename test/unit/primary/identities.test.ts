@@ -48,11 +48,14 @@ const madeKey = (client: string): AddedKey => {
 };
 
 function createClients(): Clients {
-  const created = new Clients({
-    ...{ rateMaxRequests: 1, rateWindowMs: 1000, needsKey: true, groupLines: [], apiKeys: [] },
-    namedKeys: ['ada', 'ada~1'].map(operatorKey),
-    personLines: ['ada', 'eve'].map((name) => ({ name, ...options })),
-  });
+  const created = new Clients(
+    {
+      ...{ rateMaxRequests: 1, rateWindowMs: 1000, needsKey: true, groupLines: [], apiKeys: [] },
+      namedKeys: ['ada', 'ada~1'].map(operatorKey),
+      personLines: ['ada', 'eve'].map((name) => ({ name, ...options })),
+    },
+    new FakeClock(),
+  );
   const added = ['made ada~1', 'made ada~2', 'sso ada/ada~1', 'sso ada/ada~2', 'sso eve/ada~1'];
   created.replaceAddedKeys(added.map(madeKey));
   return created;

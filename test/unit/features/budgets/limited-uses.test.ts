@@ -1,7 +1,10 @@
 import { LimitedUses } from '../../../../src/features/budgets/limited-uses.js';
 import { Clients } from '../../../../src/primary/access/clients.js';
 import { type ApiKey, digestOf, type GroupLine, plainOptions } from '../../../../src/shared/config/api-keys.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { budgetOptions } from '../../../support/jobs/counted-budgets.js';
+
+const clock = new FakeClock();
 
 function keyOf(name: string, options: Partial<ApiKey> = {}): ApiKey {
   return { name, digest: digestOf(name), ...plainOptions, ...options };
@@ -12,7 +15,7 @@ const nothing = { apiKeys: [], namedKeys: [], groupLines: [], madeKeys: [], pers
 const noLines = { keys: [], groupLines: [], personLines: [] };
 
 function clientsWith(namedKeys: ApiKey[], groupLines: GroupLine[] = []): Clients {
-  return new Clients({ ...cap, ...nothing, apiKeys: [keyOf('default')], namedKeys, groupLines, needsKey: true });
+  return new Clients({ ...cap, ...nothing, apiKeys: [keyOf('default')], namedKeys, groupLines, needsKey: true }, clock);
 }
 
 describe('The budgets of a client', () => {
@@ -52,12 +55,15 @@ describe('The budgets of a client', () => {
 
   it('of a person are those of the line that applies to it', () => {
     const tokens = { max: 5, period: 'day' as const };
-    const clients = new Clients({
-      ...cap,
-      ...nothing,
-      personLines: [{ ...plainOptions, name: '*', ...budgetOptions({ tokens }) }],
-      needsKey: true,
-    });
+    const clients = new Clients(
+      {
+        ...cap,
+        ...nothing,
+        personLines: [{ ...plainOptions, name: '*', ...budgetOptions({ tokens }) }],
+        needsKey: true,
+      },
+      clock,
+    );
     const uses = new LimitedUses(clients);
     const own = { name: 'ada', kind: 'sso', tokens, costUsd: null, holders: ['sso ada'] };
     expect(uses.of('sso ada')).toEqual([own]);

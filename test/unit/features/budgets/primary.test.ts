@@ -46,11 +46,14 @@ it('The use of budgets is that of the own key and its group, and for an administ
   const keyOf = (name: string, group: string | null): ApiKey => {
     return { name, digest: digestOf(name), ...plainOptions, ...options, group };
   };
-  const clients = new Clients({
-    ...{ rateMaxRequests: 0, rateWindowMs: 1000, needsKey: true, apiKeys: [], madeKeys: [], personLines: [] },
-    namedKeys: [keyOf('ada', 'biology'), keyOf('bob', null)],
-    groupLines: ['biology', '*'].map((name) => ({ name, ...options })),
-  });
+  const clients = new Clients(
+    {
+      ...{ rateMaxRequests: 0, rateWindowMs: 1000, needsKey: true, apiKeys: [], madeKeys: [], personLines: [] },
+      namedKeys: [keyOf('ada', 'biology'), keyOf('bob', null)],
+      groupLines: ['biology', '*'].map((name) => ({ name, ...options })),
+    },
+    clock,
+  );
   const recentUsage = new RecentUsage(clock);
   const part = createBudgets({ host: { clock }, clients, recentUsage } as unknown as PrimaryCore);
   const listed = (client: string | null) => part.limitUsesOf?.(client).map((use) => use.client);

@@ -56,17 +56,20 @@ async function createKeys(lines = 'sso:ada:own_keys=2', options: HostOptions = {
   const clock = new FakeClock();
   const file = { path: join(folder.path, 'state', 'made-keys.json') };
   const operator: ApiKey = { name: 'root', digest: digestOf('root'), ...plainOptions, scopes: ['admin'] };
-  const clients = new RecordedClients({
-    ...{
-      rateMaxRequests: 0,
-      rateWindowMs: 1000,
-      apiKeys: [operator],
-      namedKeys: [],
-      groupLines: [],
-      needsKey: true,
+  const clients = new RecordedClients(
+    {
+      ...{
+        rateMaxRequests: 0,
+        rateWindowMs: 1000,
+        apiKeys: [operator],
+        namedKeys: [],
+        groupLines: [],
+        needsKey: true,
+      },
+      personLines: readKeysFile(lines, keyOptions).personLines,
     },
-    personLines: readKeysFile(lines, keyOptions).personLines,
-  });
+    clock,
+  );
   /** Answer of the workers to new keys. */
   const workers = { answer: Promise.resolve() };
   const [records, fileFaults]: [OperatorAct[], FileFaults] = [[], new FileFaults()];

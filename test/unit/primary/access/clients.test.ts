@@ -1,5 +1,8 @@
 import { Clients, sameKeys } from '../../../../src/primary/access/clients.js';
-import { type ApiKey, digestOf, plainOptions } from '../../../../src/shared/config/api-keys.js';
+import { type ApiKey, digestOf, type GroupLine, plainOptions } from '../../../../src/shared/config/api-keys.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
+
+const clock = new FakeClock();
 
 function keyOf(name: string, options: Partial<ApiKey> = {}): ApiKey {
   return { name, digest: digestOf(name), ...plainOptions, ...options };
@@ -12,7 +15,7 @@ const noLines = { keys: [], groupLines: [], personLines: [] };
 const none = { rate: null, maxConcurrent: null, maxQueued: null, weight: null, models: null };
 
 function clientsWith(namedKeys: ApiKey[]): Clients {
-  return new Clients({ ...cap, ...nothing, apiKeys: [keyOf('default')], namedKeys, needsKey: true });
+  return new Clients({ ...cap, ...nothing, apiKeys: [keyOf('default')], namedKeys, needsKey: true }, clock);
 }
 
 describe('The options of a client', () => {
@@ -52,12 +55,15 @@ describe('The groups whose lines apply to a person', () => {
     ...{ ...keyOf('laptop'), client: 'sso ada/laptop~1', owner: 'sso ada' },
     ...{ madeAt: 0, groups: ['biology', 'gone'] },
   };
-  const people = new Clients({
-    ...{ ...cap, ...nothing, needsKey: true },
-    groupLines: linesOf('biology', 'art', '*'),
-    personLines: [line],
-    namedKeys: [keyOf('bob', { group: 'art' })],
-  });
+  const people = new Clients(
+    {
+      ...{ ...cap, ...nothing, needsKey: true },
+      groupLines: linesOf('biology', 'art', '*'),
+      personLines: [line],
+      namedKeys: [keyOf('bob', { group: 'art' })],
+    },
+    clock,
+  );
   people.replaceAddedKeys([made, { ...made, ...keyOf('phone', { group: 'art' }), client: 'made phone~2' }]);
 
   it.each<[client: string, named: string[], groups: string[]]>([
@@ -105,7 +111,7 @@ describe('The options of a person', () => {
 
   it('are those of the line that applies to it with the groups that were last reported', () => {
     const personLines = [line('*', { weight: 2 }), line('group:lab', own), line('bob', { maxQueued: 7 })];
-    const clients = new Clients({ ...cap, ...nothing, personLines, needsKey: true });
+    const clients = new Clients({ ...cap, ...nothing, personLines, needsKey: true }, clock);
     expect(clients.optionsOf('sso ada')).toMatchObject({ ...none, weight: 2 });
     clients.recordPerson('sso ada', ['lab']);
     expect(clients.optionsOf('sso ada')).toMatchObject(own);
@@ -116,7 +122,7 @@ describe('The options of a person', () => {
   });
 
   it('change with the keys file', () => {
-    const clients = new Clients({ ...cap, ...nothing, needsKey: true });
+    const clients = new Clients({ ...cap, ...nothing, needsKey: true }, clock);
     clients.recordPerson('sso ada', ['lab']);
     expect(clients.optionsOf('sso ada')).toMatchObject(none);
     clients.replaceNamedKeys({ ...noLines, personLines: [line('group:lab', own)] });
@@ -129,11 +135,17 @@ describe('The options of a person', () => {
 
 describe('The keys for the workers', () => {
   it('are null if requests need no key', () => {
-    expect(new Clients({ ...cap, ...nothing, needsKey: false }).workerKeys).toEqual({ keys: null, personLines: [] });
+    expect(new Clients({ ...cap, ...nothing, needsKey: false }, clock).workerKeys).toEqual({
+      keys: null,
+      personLines: [],
+    });
   });
 
   it('are an empty list if the keys file is empty, so that no client is admitted', () => {
-    expect(new Clients({ ...cap, ...nothing, needsKey: true }).workerKeys).toEqual({ keys: [], personLines: [] });
+    expect(new Clients({ ...cap, ...nothing, needsKey: true }, clock).workerKeys).toEqual({
+      keys: [],
+      personLines: [],
+    });
   });
 
   it('are the configured ones and those of the keys file', () => {
@@ -184,7 +196,7 @@ describe('The access of a client', () => {
   });
 
   it('ends with the line of its person, also for the keys that the person has made', () => {
-    const clients = new Clients({ ...cap, ...nothing, needsKey: true });
+    const clients = new Clients({ ...cap, ...nothing, needsKey: true }, clock);
     const key = madeKey('laptop', 'sso ada');
     clients.replaceAddedKeys([key]);
     const [client = ''] = clients.keyClients;
@@ -210,7 +222,123 @@ describe('The access of a client', () => {
     expect(clients.hasAccess('made laptop~8f2a11c09b3e', 0)).toBe(true);
     clients.replaceAddedKeys([]);
     expect(clients.hasAccess('made laptop~8f2a11c09b3e', 0)).toBe(false);
-    const open = new Clients({ ...cap, ...nothing, needsKey: false });
+    const open = new Clients({ ...cap, ...nothing, needsKey: false }, clock);
     for (const client of ['user ada', 'address 127.0.0.1', 'key old']) expect(open.hasAccess(client, 0)).toBe(true);
+  });
+});
+
+describe('A group with a line', () => {
+  const day = 86_400_000;
+  const person = (name: string, options: Partial<ApiKey> = {}) => ({ ...plainOptions, name, ...options });
+  const rate = { maxRequests: 3, windowMs: 1000 };
+
+  function createMembers(groupLines: GroupLine[], personLines = [person('*')]) {
+    const time = new FakeClock();
+    const namedKeys = [
+      keyOf('ada', { group: 'bio101' }),
+      keyOf('bob', { group: 'bio101', ...own, featureOptions: { tokens: '9/day' } }),
+      keyOf('eve'),
+    ];
+    const settings = { ...cap, ...nothing, namedKeys, personLines, groupLines, needsKey: true };
+    return { time, clients: new Clients(settings, time) };
+  }
+
+  it('sets options for members that their own lines do not set', () => {
+    const each = { rate, maxConcurrent: 1, models: ['b'], featureOptions: { tokens: '5/day' } };
+    const { clients } = createMembers([
+      { name: 'bio101', featureOptions: {}, each },
+      { name: 'lab', featureOptions: {}, each: { ...each, weight: 9, maxConcurrent: 7 } },
+    ]);
+    clients.recordPerson('sso joe', ['lab', 'bio101']);
+    expect(clients.optionsOf('key ada/user')).toMatchObject({ ...none, ...each, group: 'bio101' });
+    expect(clients.optionsOf('key bob')).toMatchObject({ ...own, featureOptions: { tokens: '9/day' } });
+    expect(clients.optionsOf('key eve')).toMatchObject({ ...none, featureOptions: {} });
+    expect(clients.optionsOf('sso joe')).toMatchObject({ ...none, ...each, weight: 9 });
+    expect(clients.ownOptionsOf('sso joe')).toBe(clients.optionsOf('sso joe'));
+    expect(clients.ratesOf('key ada')).toEqual([{ client: 'key ada', rate }]);
+    clients.recordPerson('sso joe', []);
+    expect(clients.optionsOf('sso joe')).toMatchObject(none);
+    expect(clients.workerKeys.keys?.map(({ name, isCapped }) => [name, isCapped])).toEqual([
+      ...[
+        ['ada', true],
+        ['bob', true],
+        ['eve', false],
+      ],
+    ]);
+  });
+
+  it('bounds the keys that a person makes, like a line of the person', () => {
+    const { clients } = createMembers([{ name: 'bio101', featureOptions: {}, each: { models: ['b'] } }]);
+    clients.recordPerson('sso joe', ['bio101']);
+    expect(clients.personOptions('sso joe').models).toEqual(['b']);
+    expect(clients.personOptions('sso joe/laptop~1')).toBe(plainOptions);
+  });
+
+  it('limits the models of its members, in addition to their own models', () => {
+    const { clients } = createMembers([
+      { name: 'bio101', featureOptions: {}, models: ['a', 'b'] },
+      { name: 'lab', featureOptions: {}, models: ['b', 'c'] },
+    ]);
+    clients.recordPerson('sso joe', ['lab', 'bio101']);
+    expect(clients.groupModelsOf('sso joe')).toEqual([
+      ['b', 'c'],
+      ['a', 'b'],
+    ]);
+    expect(clients.groupModelsOf('key ada')).toEqual([['a', 'b']]);
+    expect(clients.groupModelsOf('key eve')).toEqual([]);
+  });
+
+  it('refuses its keys and its people from its last day on, also waiting jobs, and names itself', () => {
+    const { time, clients } = createMembers([], [person('*'), person('own')]);
+    const expiresAt = time.now() + day;
+    clients.replaceNamedKeys({
+      ...{ keys: clients.namedKeys, personLines: clients.personLines },
+      groupLines: [
+        { name: 'bio101', featureOptions: {}, expiresAt },
+        { name: 'lab', featureOptions: {} },
+      ],
+    });
+    for (const [name, groups] of [
+      ['joe', ['bio101']],
+      ['ann', ['bio101', 'lab']],
+      ['own', ['bio101']],
+    ] as const)
+      clients.recordPerson(`sso ${name}`, groups);
+    const accepted = (now: number) =>
+      ['key ada', 'key ada/x', 'key eve', 'sso joe', 'sso ann', 'sso own', 'user ada'].filter((client) =>
+        clients.hasAccess(client, now),
+      );
+    expect(accepted(expiresAt - 1)).toHaveLength(7);
+    expect(accepted(expiresAt)).toEqual(['key eve', 'sso ann', 'sso own', 'user ada']);
+    expect(() => clients.checkAccess('sso joe', expiresAt)).toThrow('the group bio101 ended at ');
+    expect(clients.workerKeys.keys?.map(({ expiresAt: end, endsWith }) => [end, endsWith])).toEqual([
+      ...[
+        [expiresAt, 'bio101'],
+        [expiresAt, 'bio101'],
+        [null, undefined],
+      ],
+    ]);
+    expect(clients.workerKeys.groups).toEqual([
+      { name: 'bio101', isCapped: false, expiresAt },
+      { name: 'lab', isCapped: false, expiresAt: null },
+    ]);
+  });
+
+  it('limits nobody after its end', async () => {
+    const { time, clients } = createMembers([]);
+    const each = { weight: 5 };
+    const groupLines = [{ name: 'bio101', featureOptions: {}, models: ['a'], each, expiresAt: time.now() + day }];
+    clients.replaceNamedKeys({ ...noLines, groupLines });
+    clients.recordPerson('sso ann', ['bio101', 'lab']);
+    const limits = () => [
+      clients.optionsOf('sso ann').weight,
+      clients.groupModelsOf('sso ann'),
+      clients.countedGroupsOf('sso ann'),
+      [...clients.groups].length,
+    ];
+    expect(limits()).toEqual([5, [['a']], ['bio101'], 1]);
+    await time.advance(day);
+    expect(limits()).toEqual([null, [], [], 0]);
+    expect(clients.groupLines).toBe(groupLines);
   });
 });

@@ -3,21 +3,27 @@ import { FileFaults } from '../../../../src/primary/access/file-faults.js';
 import { keysListener } from '../../../../src/primary/access/keys-file.js';
 import { digestOf, isRefused } from '../../../../src/shared/config/api-keys.js';
 import { readKeysFile } from '../../../../src/shared/config/keys-file.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { keyOptions } from '../../../support/basics/key-options.js';
 import { LogBook } from '../../../support/basics/log-book.js';
+
+const clock = new FakeClock();
 
 const uncapped = { rateMaxRequests: 0, rateWindowMs: 1000 };
 const lineOf = (name: string) => `${name}:sha256:${digestOf(name)}\n`;
 
 function createListener(reportsCosts = true) {
-  const clients = new Clients({
-    ...uncapped,
-    apiKeys: [],
-    namedKeys: readKeysFile(lineOf('ada'), keyOptions).keys,
-    groupLines: [],
-    personLines: [],
-    needsKey: true,
-  });
+  const clients = new Clients(
+    {
+      ...uncapped,
+      apiKeys: [],
+      namedKeys: readKeysFile(lineOf('ada'), keyOptions).keys,
+      groupLines: [],
+      personLines: [],
+      needsKey: true,
+    },
+    clock,
+  );
   const log = new LogBook();
   const told: (string[] | undefined)[] = [];
   const names = () => clients.workerKeys.keys?.filter((key) => !isRefused(key)).map(({ name }) => name);

@@ -50,7 +50,7 @@ function isValid(rights: { readonly expiresAt: number | null } | null): boolean 
 
 async function createService(reportsCosts = true) {
   const content = { apiKeys: [], namedKeys: [], personLines: [], groupLines: [] };
-  const clients = new Clients({ ...content, needsKey: true, rateMaxRequests: 0, rateWindowMs: 1000 });
+  const clients = new Clients({ ...content, needsKey: true, rateMaxRequests: 0, rateWindowMs: 1000 }, clock);
   const ring = new KeyRing();
   const budgets = new CountedBudgets(clock, (client, groups) => new LimitedUses(clients).of(client, groups));
   const fileFaults = new FileFaults();

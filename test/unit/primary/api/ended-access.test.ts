@@ -29,11 +29,14 @@ it('The jobs and idle processes of a key end when it expires, as those of a revo
   const expiresAt = clock.now() + 1000;
   const keyOf = (name: string, more: object) => ({ name, digest: digestOf(name), ...plainOptions, ...more });
   const made = { groups: [], client: 'made ci~1', expiresAt };
-  const clients = new Clients({
-    ...{ rateMaxRequests: 0, rateWindowMs: 1000, needsKey: true, groupLines: [], apiKeys: [] },
-    namedKeys: [keyOf('ada', { expiresAt }), keyOf('bob', {})],
-    personLines: [{ name: 'eve', ...plainOptions, expiresAt }],
-  });
+  const clients = new Clients(
+    {
+      ...{ rateMaxRequests: 0, rateWindowMs: 1000, needsKey: true, groupLines: [], apiKeys: [] },
+      namedKeys: [keyOf('ada', { expiresAt }), keyOf('bob', {})],
+      personLines: [{ name: 'eve', ...plainOptions, expiresAt }],
+    },
+    clock,
+  );
   clients.replaceAddedKeys([{ ...keyOf('ci', {}), ...made }]);
   const all = ['key ada', 'key ada/user', 'made ci~1', 'sso eve', 'key bob'];
   const lists: Record<'jobs' | 'background' | 'processes', string[]> = { jobs: [], background: [], processes: [] };

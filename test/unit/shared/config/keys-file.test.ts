@@ -1,5 +1,5 @@
 import { digestOf, isRefused } from '../../../../src/shared/config/api-keys.js';
-import { readKeysFile } from '../../../../src/shared/config/keys-file.js';
+import { readKeysFile, refuseCosts } from '../../../../src/shared/config/keys-file.js';
 import { keyOptions } from '../../../support/basics/key-options.js';
 
 const digest = 'ab'.repeat(32);
@@ -122,7 +122,30 @@ describe('A line of a keys file', () => {
       'the option search must be on, or a number of searches a day, such as 20/day',
     ]),
     [`ada:sha256:${digest}:webhooks=https://example.org`, 'the option webhooks must be an https:// or http:// URL'],
-    ['@biology', 'after the name and a blank there must be one or more of tokens=, cost=, and no other option'],
+    [
+      '@biology',
+      'after the name and a blank there must be one or more of models=, expires=, tokens=, cost=, each=, and no other option',
+    ],
+    ['@* expires=2027-01-31', 'after the name and a blank there must be one or more of tokens=, cost=, and no other'],
+    ['@* each=tokens:5/day', 'after the name and a blank there must be one or more of tokens=, cost=, and no other'],
+    ['@biology expires=2027-02-31', 'the option expires must be a day such as 2027-01-31'],
+    ['@biology each', 'each= must have an option of each member, such as each=tokens:200000/week: unknown option;'],
+    [
+      '@biology each=tokens',
+      'each= must have an option of each member, such as each=tokens:200000/week: the option tok',
+    ],
+    [
+      '@biology each=tokens:5/day each=tokens:6/day',
+      'each= must have an option of each member, such as each=tokens:200000/week: the option tokens is given twice',
+    ],
+    [
+      '@biology each=token:5/day',
+      'each= must have an option of each member, such as each=tokens:200000/week: unknown option "token"; did you mean tokens?',
+    ],
+    ...['scopes:ask', 'group:art', 'subclients', 'expires:2027-01-31', 'own_keys:3'].map((option) => [
+      `@biology each=${option}`,
+      `the option each cannot set ${option.split(':')[0]}`,
+    ]),
     ['@biology rate=1/1', 'after the name and a blank there must be'],
     ['@biology tokens=5/day,subclients', 'after the name and a blank there must be'],
     ['@biology cost=200', 'the option cost must be US dollars/day'],
@@ -203,6 +226,29 @@ describe('A keys file', () => {
     ]);
     expect(readKeysFile('@a tokens=1/day\n@a cost=1/day', keyOptions).faults).toEqual([
       'line 2: another line already begins with @a',
+    ]);
+  });
+
+  it('may have limits of each member of a group, its models and its last day', () => {
+    const line =
+      '@bio101 tokens=5/day each=tokens:2/week,each=rate:10/60 each=models:a:b+c models=a:b expires=2027-07-15';
+    const { groupLines, faults } = readKeysFile(line, keyOptions);
+    expect(faults).toEqual([]);
+    const rate = { maxRequests: 10, windowMs: 60_000 };
+    const each = { rate, models: ['a:b', 'c'], featureOptions: { tokens: '2/week' } };
+    const expiresAt = Date.UTC(2027, 6, 15);
+    expect(groupLines).toEqual([
+      { name: 'bio101', models: ['a:b'], expiresAt, featureOptions: { tokens: '5/day' }, each },
+    ]);
+    const texts = groupLines.map((each) => keyOptions.groupTexts(each).join(' '));
+    expect(readKeysFile(`@bio101 ${texts.join()}`, keyOptions)).toMatchObject({ groupLines, faults: [] });
+  });
+
+  it('refuses a group with costs of members if not each model CLI reports costs', () => {
+    const content = refuseCosts(readKeysFile('@lab each=cost:5/day\n@art each=tokens:5/day', keyOptions), keyOptions);
+    expect(content.groupLines.map(({ isClosed = false }) => isClosed)).toEqual([true, false]);
+    expect(content.faults).toEqual([
+      'the line @lab has the option cost, but not each model CLI reports what a job costs',
     ]);
   });
 

@@ -31,6 +31,37 @@ describe('The API keys of a worker', () => {
   });
 });
 
+describe('The rights of a person', () => {
+  const rights = { scopes: ['ask' as const], isCapped: false, expiresAt: null };
+
+  it('end with the last group, unless the line names the person, and are capped by a group', () => {
+    const ring = new KeyRing();
+    const groups = [
+      { name: 'bio101', isCapped: true, expiresAt: 10 },
+      { name: 'bio102', isCapped: false, expiresAt: 20 },
+      { name: 'lab', isCapped: false, expiresAt: null },
+    ];
+    const lines = [
+      { name: '*', ...rights },
+      { name: 'own', ...rights, expiresAt: 15 },
+      { name: 'tutor', ...rights, group: 'bio102' },
+    ];
+    ring.replace({ keys: [], personLines: lines, groups });
+    const endOf = (name: string, ...names: string[]) => {
+      const { expiresAt, endsWith = null, isCapped } = ring.rightsOf({ name, groups: names });
+      return [expiresAt, endsWith, isCapped];
+    };
+    expect(endOf('joe', 'bio101')).toEqual([10, 'bio101', true]);
+    expect(endOf('joe', 'bio101', 'bio102')).toEqual([20, 'bio102', true]);
+    expect(endOf('joe', 'bio102', 'lab')).toEqual([null, null, false]);
+    expect(endOf('joe', 'art')).toEqual([null, null, false]);
+    expect(endOf('own', 'bio101')).toEqual([15, null, true]);
+    expect(endOf('tutor', 'lab')).toEqual([null, null, false]);
+    expect(endOf('tutor')).toEqual([20, 'bio102', false]);
+    expect(ring.rightsOf({ name: 'tutor', groups: [] })).not.toHaveProperty('group');
+  });
+});
+
 describe('Wrong API keys', () => {
   it('are counted by the primary', async () => {
     const primary = new FakePrimary({ wrongKey: { blockedSeconds: 0 } });

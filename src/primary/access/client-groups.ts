@@ -1,0 +1,113 @@
+import { setNewest } from '../../shared/bounded-map.js';
+import { groupUsage } from '../../shared/client.js';
+import type { Clock } from '../../shared/clock.js';
+import {
+  type ApiKey,
+  clientOf,
+  type GroupLine,
+  type KeyOptions,
+  plainOptions,
+  wholeService,
+} from '../../shared/config/api-keys.js';
+import { GroupLines } from '../../shared/config/group-lines.js';
+
+/** Line of a group, with those who belong to the group. */
+export interface ClientGroup extends GroupLine {
+  /** Clients whose usage counts for the group, and the usage of the group; null for all clients. See `spendersOf`. */
+  readonly holders: readonly string[] | null;
+}
+
+/** Options of a member, and what they were made from. */
+interface MemberOptions {
+  readonly line: KeyOptions;
+  readonly source: object;
+  readonly options: KeyOptions;
+}
+
+/** Limit of clients whose options are remembered. */
+const maxRemembered = 20_000;
+
+/** Owns the groups that have a line, until they end, and the options that each line sets for its members. */
+export class ClientGroups {
+  readonly lines: readonly GroupLine[];
+  readonly #clock: Pick<Clock, 'now'>;
+  readonly #all: GroupLines<GroupLine>;
+  readonly #holders: ReadonlyMap<string, readonly string[]>;
+  /** Groups that had not ended when they were last read. */
+  #active: ReadonlyMap<string, ClientGroup> = new Map();
+  #hasEach = false;
+  /** Time at which the next group ends. */
+  #nextEnd = Number.NEGATIVE_INFINITY;
+  readonly #options = new Map<string, MemberOptions>();
+
+  constructor(lines: readonly GroupLine[], operatorKeys: readonly ApiKey[], clock: Pick<Clock, 'now'>) {
+    this.lines = lines;
+    this.#clock = clock;
+    this.#all = new GroupLines(lines);
+    this.#holders = holdersOf(operatorKeys);
+  }
+
+  /** Groups that have a line and have not ended, and the whole service if it has a line. */
+  get active(): ReadonlyMap<string, ClientGroup> {
+    const now = this.#clock.now();
+    if (now < this.#nextEnd) return this.#active;
+    const ends = this.lines.flatMap(({ expiresAt }) => expiresAt ?? []);
+    const lines = this.lines.filter(({ expiresAt }) => now < (expiresAt ?? Number.POSITIVE_INFINITY));
+    this.#nextEnd = Math.min(...ends.filter((end) => now < end), Number.POSITIVE_INFINITY);
+    this.#active = new Map(lines.map((line) => [line.name, { ...line, holders: this.#holdersOf(line.name) }]));
+    this.#hasEach = lines.some(({ each }) => each !== undefined);
+    this.#options.clear();
+    return this.#active;
+  }
+
+  /** Returns those of these groups that have a line and have not ended, each once. */
+  find(names: readonly string[]): ClientGroup[] {
+    const { active } = this;
+    return [...new Set(names)].flatMap((name) => active.get(name) ?? []);
+  }
+
+  /** Returns the end of the access that these groups give to a member, see `GroupLines`. */
+  endOf(names: readonly string[]) {
+    return this.#all.endOf(names);
+  }
+
+  /**
+   * Returns the options of a member of these groups: the own ones, then those that the first line of a group sets for its
+   * members. `groupsOf` returns the names of the groups, which stay the same while `source` does.
+   */
+  optionsOf(client: string, line: KeyOptions, source: object, groupsOf: () => readonly string[]): KeyOptions {
+    const { active } = this;
+    if (!this.#hasEach) return line;
+    const known = this.#options.get(client);
+    if (known?.line === line && known.source === source) return known.options;
+    const names = groupsOf();
+    const groups = [...active.values()].filter(({ name }) => names.includes(name));
+    const options = groups.reduce((filled, { each = {} }) => withDefaults(filled, each), line);
+    setNewest(this.#options, client, { line, source, options }, maxRemembered);
+    return options;
+  }
+
+  #holdersOf(name: string): readonly string[] | null {
+    return name === wholeService ? null : [...(this.#holders.get(name) ?? []), groupUsage(name)];
+  }
+}
+
+function holdersOf(operatorKeys: readonly ApiKey[]): ReadonlyMap<string, readonly string[]> {
+  const holders = new Map<string, string[]>();
+  for (const key of operatorKeys) {
+    if (key.group === null) continue;
+    const others = holders.get(key.group) ?? [];
+    others.push(clientOf(key));
+    holders.set(key.group, others);
+  }
+  return holders;
+}
+
+/** Returns options with those of `defaults` that they do not set. */
+function withDefaults(options: KeyOptions, defaults: Partial<KeyOptions>): KeyOptions {
+  const missing = Object.entries(defaults).filter(
+    ([name]) => options[name as keyof KeyOptions] === plainOptions[name as keyof KeyOptions],
+  );
+  const featureOptions = { ...defaults.featureOptions, ...options.featureOptions };
+  return { ...options, ...Object.fromEntries(missing), featureOptions };
+}
