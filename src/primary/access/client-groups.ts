@@ -96,9 +96,9 @@ function holdersOf(operatorKeys: readonly ApiKey[]): ReadonlyMap<string, readonl
   const holders = new Map<string, string[]>();
   for (const key of operatorKeys) {
     if (key.group === null) continue;
-    const others = holders.get(key.group) ?? [];
-    others.push(clientOf(key));
-    holders.set(key.group, others);
+    const members = holders.get(key.group) ?? [];
+    members.push(clientOf(key));
+    holders.set(key.group, members);
   }
   return holders;
 }

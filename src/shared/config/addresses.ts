@@ -38,8 +38,8 @@ export function portFaults(
   values: Partial<Pick<Values, (typeof portNames)[number]>>,
   ofFeatures: readonly Pick<ConfiguredPort, 'variable' | 'number'>[] = [],
 ): string[] {
-  const own = portNames.map((name) => [name, values[name]] as const);
-  const ports = [...own, ...ofFeatures.map(({ variable, number }) => [variable, number] as const)];
+  const corePorts = portNames.map((name) => [name, values[name]] as const);
+  const ports = [...corePorts, ...ofFeatures.map(({ variable, number }) => [variable, number] as const)];
   return ports.flatMap(([name, port], index) => {
     const [other] = ports.slice(0, index).find(([, earlier]) => earlier === port) ?? [];
     if (typeof port !== 'number' || port === 0 || other === undefined) return [];

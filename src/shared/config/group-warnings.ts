@@ -15,13 +15,13 @@ const maxWarnings = 10;
 export function groupWarnings({ keys, personLines, groupLines }: LinesOfGroups): string[] {
   const known = new Set(groupLines.map(({ name }) => name));
   known.delete(wholeService);
-  const users = [...keys, ...personLines.map(({ name, group }) => ({ name: `sso:${name}`, group }))];
+  const lines = [...keys, ...personLines.map(({ name, group }) => ({ name: `sso:${name}`, group }))];
   const members = new Map<string, string[]>();
-  for (const { name, group } of users) {
+  for (const { name, group } of lines) {
     if (group === null || known.has(group)) continue;
-    const others = members.get(group) ?? [];
-    others.push(name);
-    members.set(group, others);
+    const users = members.get(group) ?? [];
+    users.push(name);
+    members.set(group, users);
   }
   return [...members].slice(0, maxWarnings).map(([group, [first, ...others]]) => {
     const who = others.length === 0 ? first : `${first} and ${others.length} more`;

@@ -40,7 +40,7 @@ export class FormParts {
     for (const head of this.#heads) {
       const [sent = ''] = head.split('\r\n\r\n', 1);
       const headers = sent.replace(/\r\n[\t ]+/g, ' '); // a header may continue in the next line
-      if (!ofFile.test(headers)) continue;
+      if (!filePart.test(headers)) continue;
       const [, charset = '', value = ''] = extended.exec(headers) ?? [];
       if (charset !== '') return decoded(charset.toLowerCase(), value);
     }
@@ -52,7 +52,7 @@ export class FormParts {
 const extended =
   /(?:^|\r\n)content-disposition:(?:[^\r\n";]|"(?:[^\r\n"\\]|\\[^\r\n])*"|;(?!\s*filename\*))*;\s*filename\*\s*=\s*"?(utf-8|iso-8859-1)'[^'\r\n]*'([^\s;"]*)/i;
 
-const ofFile = /;\s*name\s*=\s*(?:"file"|file\s*(?:;|\r|$))/i;
+const filePart = /;\s*name\s*=\s*(?:"file"|file\s*(?:;|\r|$))/i;
 
 function decoded(charset: string, value: string): string | null {
   if (!/^(?:%[0-9a-f]{2}|[^%])*$/i.test(value)) return null;
