@@ -1,4 +1,5 @@
-import type { Clock } from '../shared/clock.js';
+import { inLine } from '../shared/async.js';
+import { type Clock, yieldToEventLoop } from '../shared/clock.js';
 import { cliLimits } from '../shared/config/clis.js';
 import type { Config } from '../shared/config/config.js';
 import { applicableLines } from '../shared/config/keys-file.js';
@@ -132,7 +133,7 @@ type EarlierParts = StartInput &
   Conversations &
   Observation &
   Counters &
-  Models & { readonly room: WaitingRoom; readonly features: FeatureHooks };
+  Models & { readonly room: WaitingRoom; readonly features: FeatureHooks } & Pick<PrimaryCore, 'yieldInOrder'>;
 type Jobs = ReturnType<typeof createJobs>;
 type WorkerParts = ReturnType<typeof createWorkers>;
 
@@ -152,7 +153,11 @@ export function compose(input: StartInput) {
   const counters = createCounters(input);
   const features = new FeatureHooks([], input.host.defects.record);
   const models = createModels(input, access, { ...observation, ...counters, features }, signals);
-  const earlier = { ...input, ...access, room, ...conversations, ...observation, ...counters, ...models, features };
+  const inOrder = inLine();
+  const earlier = {
+    ...{ ...input, ...access, room, ...conversations, ...observation, ...counters, ...models, features },
+    yieldInOrder: () => inOrder(yieldToEventLoop),
+  };
   const jobs = createJobs(earlier);
   const workers = createWorkers(earlier, signals);
   features.createParts(input.createFeatures, coreOf({ ...earlier, ...jobs, ...workers }));
@@ -190,7 +195,7 @@ function connectParts(parts: Parts, signals: PartSignals): void {
   });
   signals.on('conversation-outdated', (id) => forgetConversation(logins.all, id));
   signals.on('circuit-changed', ({ state }) => {
-    runner.rerouteWaiting((cli, client) => logins.mayServe(cli, client));
+    runner.moves.moveWaiting((cli, client) => logins.mayServe(cli, client));
     if (state !== 'open') room.next(); // background jobs may start
     updateStandby();
   });
@@ -209,8 +214,8 @@ function connectParts(parts: Parts, signals: PartSignals): void {
     host.log.error('workers_unavailable', { reason });
     void supervisor.fail(serviceExits.unavailable);
   });
-  signals.on('list-waiting-jobs', (cli) => runner.next(cli));
-  signals.on('list-awaited-conversations', () => runner.awaited);
+  signals.on('list-waiting-jobs', (cli) => runner.openJobs.next(cli));
+  signals.on('list-awaited-conversations', () => runner.openJobs.awaited);
   signals.on('read-phase', () => supervisor.phase);
   signals.on('phase-changed', (phase) => {
     void workers.callAll((peer) => peer.call('phase', { phase }));
@@ -226,7 +231,7 @@ function applyLogins(parts: Parts, removed: readonly ModelCli[]): void {
   const { host, clients, logins, redactor, runner, metrics, room } = parts;
   for (const warning of logins.warnings(clients.keyClients)) host.log.warn('config_warning', { warning });
   redactor.replaceTokens(logins.secrets);
-  runner.rerouteWaiting((cli, client) => logins.mayServe(cli, client));
+  runner.moves.moveWaiting((cli, client) => logins.mayServe(cli, client));
   for (const cli of [...removed, ...logins.unused]) metrics.readiness.remove(cli);
   room.next(); // a limit may have been raised
 }
@@ -352,18 +357,10 @@ function createJobs(parts: EarlierParts) {
   const listeners = { clients: metrics.clients, usage: usageCounter, lastHour, features: parts.features, log };
   const runner = new JobRunner(
     {
-      room,
-      clis,
-      router,
+      ...{ room, clis, router, conversations, responses, schemas, knownModels, redactor, clock },
       clients: parts.seenClients,
-      conversations,
       journal: store.conversations,
-      responses,
-      schemas,
-      knownModels,
       observer: observeJobs({ ...listeners, jobs: metrics.jobs, sizes, tokenFactors }),
-      redactor,
-      clock,
       countTokens: (texts, client) => tokens.countUrgently(texts, client),
       checkStart: (request) => {
         parts.clients.checkAccess(request.client, clock.now());
@@ -374,10 +371,11 @@ function createJobs(parts: EarlierParts) {
     },
     config,
   );
+  const { openJobs } = runner;
   const storedJobs = createStoredJobs(parts, runner);
   const observer = observeBackground(listeners);
   const resources = {
-    ...{ runner, room, turnGate, clock, observer },
+    ...{ runner, openJobs, room, turnGate, clock, observer },
     ...{ store: store.jobs, stored: storedJobs },
     recordEnd: (by: string, jobId: string, requestId: string) =>
       parts.features.beforeAct({ act: 'job_ended', by, target: `job ${jobId}`, request_id: requestId }),
@@ -385,7 +383,7 @@ function createJobs(parts: EarlierParts) {
   const background = new BackgroundJobs(resources, config);
   const clientJobs = new ClientJobs(background, resources);
   const puller = createPuller(store.jobs.shared, background, clientJobs, clock);
-  return { runner, storedJobs, background, clientJobs, puller };
+  return { runner, openJobs, storedJobs, background, clientJobs, puller };
 }
 
 /** Creates the access to stored jobs, and to jobs of other hosts. */
@@ -461,7 +459,7 @@ function createSupervisor(parts: EarlierParts & Jobs & WorkerParts, signals: Par
     },
     cutAll: (reason) => {
       background.stop();
-      runner.cutAll(reason);
+      runner.openJobs.cutAll(reason);
     },
     retireWorkers: () => workers.retireAll(),
     endProcesses: async () => {

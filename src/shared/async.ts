@@ -86,15 +86,6 @@ export function inLine(): <T>(call: () => Promise<T>) => Promise<T> {
   return (call) => inLineOf('', call);
 }
 
-/**
- * Returns a function that resolves in a later round of the event loop, one caller per round. The readers of stored text,
- * however many, then cannot block other calls.
- */
-export function orderedYield(): () => Promise<void> {
-  const inOrder = inLine();
-  return () => inOrder(yieldToEventLoop);
-}
-
 /** Works like `inLine`, with a separate queue for each name. */
 export function inLines(): <T>(name: string, call: () => Promise<T>) => Promise<T> {
   const lasts = new Map<string, Promise<unknown>>();

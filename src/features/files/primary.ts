@@ -1,6 +1,5 @@
 import type { CreatePrimaryPart, PrimaryCore, PrimaryPart } from '../../primary/features/feature.js';
 import type { StoredKind } from '../../primary/features/stored-kind.js';
-import { orderedYield } from '../../shared/async.js';
 import type { Config } from '../../shared/config/config.js';
 import type { Handlers } from '../../shared/ipc/peer.js';
 import { formatSpan } from '../../shared/text/format.js';
@@ -23,16 +22,18 @@ class FilesPart implements PrimaryPart {
   readonly handlers: Handlers<typeof calls>;
   readonly storedKinds: readonly StoredKind[];
 
-  constructor(values: FileValues, { host, store, config }: PrimaryCore) {
+  constructor(values: FileValues, { host, store, config, yieldInOrder }: PrimaryCore) {
     this.files = new StoredFiles(store.files, values, host.clock);
-    this.handlers = handlersOf(this.files, () => host.heap.touch());
+    this.handlers = handlersOf(this.files, { noteActivity: () => host.heap.touch(), yieldInOrder });
     this.storedKinds = [storedFiles(config.store, values)];
   }
 }
 
 /** `noteActivity` is called after each call that leaves garbage. */
-function handlersOf(files: StoredFiles, noteActivity: () => void): Handlers<typeof calls> {
-  const yieldInOrder = orderedYield();
+function handlersOf(
+  files: StoredFiles,
+  { noteActivity, yieldInOrder }: { readonly noteActivity: () => void } & Pick<PrimaryCore, 'yieldInOrder'>,
+): Handlers<typeof calls> {
   return {
     createFile: async (file) => ({ id: await files.create(file) }),
     appendFile: async ({ id, client, data }) => {

@@ -1,16 +1,14 @@
 import type { CreatePrimaryPart } from '../../primary/features/feature.js';
 import type { StoredKind } from '../../primary/features/stored-kind.js';
 import { answerTtlMs } from '../../primary/store/contract/answers.js';
-import { orderedYield } from '../../shared/async.js';
 import type { Config } from '../../shared/config/config.js';
 import type { Handlers } from '../../shared/ipc/peer.js';
 import { Claims } from './claims.js';
 import type { calls } from './shared.js';
 
 /** Creates the part that gives repeated requests their first answer. */
-export const createIdempotency: CreatePrimaryPart = ({ host, store, runner, config }) => {
+export const createIdempotency: CreatePrimaryPart = ({ host, store, runner, config, yieldInOrder }) => {
   const claims = new Claims(store.answers, host.clock, () => runner.busySeconds);
-  const yieldInOrder = orderedYield();
   const handlers: Handlers<typeof calls> = {
     claim: (order, signal) => claims.hold(order, signal),
     recordedPiece: async (order) => {

@@ -4,11 +4,11 @@ import type { SearchQuota } from './search-quota.js';
 
 /** Owns the web searches that are reserved for a job. */
 export class ReservedSearches implements SearchGrant {
-  readonly #job: Pick<Job, 'request' | 'allowSearches'>;
+  readonly #job: Pick<Job, 'request' | 'maxSearches'>;
   readonly #searches: Pick<SearchQuota, 'reserve' | 'settle'>;
   #reserved = 0;
 
-  constructor(job: Pick<Job, 'request' | 'allowSearches'>, searches: Pick<SearchQuota, 'reserve' | 'settle'>) {
+  constructor(job: Pick<Job, 'request' | 'maxSearches'>, searches: Pick<SearchQuota, 'reserve' | 'settle'>) {
     this.#job = job;
     this.#searches = searches;
   }
@@ -17,7 +17,7 @@ export class ReservedSearches implements SearchGrant {
     const { search, client } = this.#job.request;
     if (search === undefined) return;
     this.#reserved = this.#searches.reserve(search, client);
-    this.#job.allowSearches(this.#reserved);
+    this.#job.maxSearches = this.#reserved;
   }
 
   [Symbol.dispose](): void {

@@ -1,8 +1,9 @@
 import type { CreatePrimaryPart, PrimaryCore } from '../../primary/features/feature.js';
 import { RelayError } from '../../shared/errors.js';
 import type { Handlers, RequestOf } from '../../shared/ipc/peer.js';
-import { MessageLine, type SteeredJob } from './message-line.js';
+import { MessageLine } from './message-line.js';
 import type { calls, NextTurn } from './shared.js';
+import { addMessage, checkInterrupt, interruptJob } from './steered-job.js';
 
 type TurnPlace = RequestOf<typeof calls, 'findTurn'>;
 type SteeringParts = Pick<PrimaryCore, 'clientJobs' | 'conversations' | 'store'>;
@@ -12,26 +13,37 @@ type OpenJob = NonNullable<Awaited<ReturnType<typeof openJobAt>>>;
 export const createSteering: CreatePrimaryPart = (parts) => steeringPart(parts);
 
 export function steeringPart(parts: SteeringParts) {
-  const lines = new WeakMap<SteeredJob, MessageLine>();
+  const lines = new WeakMap<OpenJob, MessageLine>();
   const handlers: Handlers<typeof calls> = {
     findTurn: async (place) => {
       const job = await openJobAt(place, parts);
       if (job === null) throw turnEnded();
-      if (place.interrupt) job.checkInterrupt();
+      if (place.interrupt) checkInterrupt(job);
       return { jobId: parts.clientJobs.idOf(job), operation: job.request.operation, next: nextTurnOf(job, parts) };
     },
     holdTurn: async function* ({ jobId, client, ...order }, signal) {
       const job = parts.clientJobs.jobHere(jobId, client);
       if (job === null) return yield { isAdded: false, isInterrupted: false };
-      const line = lines.get(job) ?? new MessageLine(job);
+      const line = lines.get(job) ?? newLine(job);
       lines.set(job, line);
       yield* line.hold(order, signal);
     },
-    interruptTurn: ({ jobId, client }) => ({
-      isInterrupted: parts.clientJobs.jobHere(jobId, client)?.interrupt() ?? false,
-    }),
+    interruptTurn: ({ jobId, client }) => {
+      const job = parts.clientJobs.jobHere(jobId, client);
+      return { isInterrupted: job !== null && interruptJob(job) };
+    },
   };
   return { handlers };
+}
+
+function newLine(job: OpenJob): MessageLine {
+  return new MessageLine({
+    get signal() {
+      return job.signal; // a background job has another one after each attempt
+    },
+    interrupt: () => interruptJob(job),
+    addMessage: (text) => addMessage(job, text),
+  });
 }
 
 /** Resolves with the open job; null if it has ended. Rejects with `not_found`. */

@@ -4,9 +4,9 @@ import { JobReasons } from './reasons.js';
 import type { calls } from './shared.js';
 
 /** Creates the part that remembers why jobs have their routes, and why they waited. */
-export const createWhy: CreatePrimaryPart = ({ runner, room }) => {
+export const createWhy: CreatePrimaryPart = ({ openJobs, room }) => {
   const reasons = new JobReasons((client) => {
-    const { running } = runner;
+    const { running } = openJobs;
     const byClient = running.filter(({ request }) => request.client === client).length;
     return { all: room.limits.maxActive, taken: running.length, byClient };
   });

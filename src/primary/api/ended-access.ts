@@ -7,7 +7,7 @@ import type { Job } from '../jobs/job.js';
 /** Parts in which a client without access may still have something. */
 export interface AccessParts {
   readonly clients: Pick<Clients, 'hasAccess'>;
-  readonly runner: { readonly callers: readonly Pick<Job, 'request' | 'cut'>[] };
+  readonly openJobs: { readonly callers: readonly Pick<Job, 'request' | 'cut'>[] };
   readonly background: Pick<BackgroundJobs, 'cancelOf'>;
   readonly logins: {
     readonly all: readonly { readonly pool: { endSessionsOf(isAmong: (client: string) => boolean): void } }[];
@@ -19,7 +19,7 @@ export function endJobsWithoutAccess(parts: AccessParts, clock: Pick<Clock, 'now
   const now = clock.now();
   const hasNone = (client: string) => !parts.clients.hasAccess(client, now);
   const reason = cancelled('the API key or the access of this client was removed, or has expired');
-  for (const job of parts.runner.callers) if (hasNone(job.request.client)) job.cut(reason);
+  for (const job of parts.openJobs.callers) if (hasNone(job.request.client)) job.cut(reason);
   parts.background.cancelOf(hasNone, reason);
   for (const { pool } of parts.logins.all) pool.endSessionsOf(hasNone);
 }

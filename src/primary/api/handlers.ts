@@ -1,15 +1,10 @@
 import type { SetupReport } from '../../shared/api/setup.js';
 import type { UsageReport } from '../../shared/api/usage.js';
-import { inLines, orderedYield, withResolvers } from '../../shared/async.js';
-import { holderOf, optionHolder, readClientId } from '../../shared/client.js';
-import type { Clock } from '../../shared/clock.js';
-import type { Config } from '../../shared/config/config.js';
-import type { TitledConversation } from '../../shared/conversation.js';
+import { optionHolder, readClientId } from '../../shared/client.js';
 import { type RelayError, shuttingDown, toRelayError } from '../../shared/errors.js';
 import type { RequestOf } from '../../shared/ipc/peer.js';
-import type { PrimaryCalls, WorkerKeys, WorkerSettings } from '../../shared/ipc/protocol.js';
+import type { PrimaryCalls, WorkerSettings } from '../../shared/ipc/protocol.js';
 import type { JobRequest } from '../../shared/job.js';
-import { workerLogFd } from '../../shared/log/logger.js';
 import type { Phase } from '../../shared/phase.js';
 import type { Clients } from '../access/clients.js';
 import type { KeyAttempts } from '../access/key-attempts.js';
@@ -18,11 +13,8 @@ import type { UserConnections } from '../access/user-connections.js';
 import { KnownModels, type ModelCatalog } from '../cli/model-catalog.js';
 import type { ModelRouter } from '../cli/route.js';
 import type { TokenFactors } from '../cli/token-factors.js';
-import { ConversationSearch } from '../conversations/conversation-search.js';
-import type { ImportedTurns } from '../conversations/imported-turns.js';
 import type { TurnGate } from '../conversations/turn-gate.js';
 import type { FeatureHooks } from '../features/feature-hooks.js';
-import type { ConversationChanges, ReadableConversations } from '../hosts/hosts.js';
 import type { BackgroundJobs } from '../jobs/background-jobs.js';
 import type { ClientJobs } from '../jobs/client-jobs.js';
 import type { JobRunner } from '../jobs/job-runner.js';
@@ -32,55 +24,14 @@ import type { Status } from '../observe/status.js';
 import type { StatusFeed } from '../observe/status-feed.js';
 import type { UsageJournal } from '../observe/usage-journal.js';
 import type { UsageLedger } from '../observe/usage-ledger.js';
-import type { StoredResponses } from '../responses/stored-responses.js';
 import type { SchemaChecker } from '../threads/schema-checker.js';
 import type { TokenCounter } from '../threads/token-counter.js';
-import type { Addresses } from '../workers/addresses.js';
 import type { SharedHandlers } from '../workers/worker-handle.js';
-
-/** First inherited descriptor of a listening address in a worker, after its standard streams, its channel and its log. */
-const firstInheritedFd = workerLogFd + 1;
-
-/**
- * Share of the drain time after which a client that reads nothing is disconnected, so that it neither prolongs the
- * drain nor causes jobs to be cut.
- */
-const unreadShare = 1 / 3;
-const minUnreadMs = 1000;
-
-/** Returns the configuration for workers, without credentials of the CLI or keys in plain text. */
-export function workerSettings(
-  config: Config,
-  keys: WorkerKeys,
-  { fds: ownFds, ports }: Pick<Addresses, 'fds' | 'ports'>,
-  { runtimePlaces, logStyle }: Pick<WorkerSettings, 'runtimePlaces' | 'logStyle'>,
-  state: Pick<WorkerSettings, 'phase' | 'firstStartMs' | 'modelAbilities'>,
-): WorkerSettings {
-  const fds = ownFds.map((_, index) => firstInheritedFd + index);
-  return {
-    fds,
-    portFds: Object.fromEntries(ports.map(({ name }, index) => [name, fds.at(index - ports.length) ?? -1])),
-    bodyLimitBytes: config.bodyLimitBytes,
-    allowedHosts: config.allowedHosts === null ? null : [...config.allowedHosts],
-    allowedOrigins: config.allowedOrigins,
-    trustedProxies: config.trustedProxies,
-    ...keys,
-    localUsers: config.localUsers,
-    allowedUsers: config.allowedUsers,
-    metricsAuth: config.metricsAuth,
-    hasConsole: config.console === 'on',
-    readBack: config.readBack,
-    logLevel: config.logLevel,
-    logStyle,
-    isCapped: config.rateMaxRequests > 0,
-    ...state,
-    drainUnreadMs: Math.max(minUnreadMs, config.drainMs * unreadShare),
-    runtimePlaces,
-  };
-}
+import { type ConversationServices, conversationHandlers } from './conversation-handlers.js';
+import { type ResponseServices, responseHandlers } from './response-handlers.js';
 
 /** Parts of the primary that answer the calls of the workers. */
-export interface Services {
+export interface Services extends ConversationServices, ResponseServices {
   phase(): Phase;
   /** Returns the remaining seconds of a drain. */
   drainSecondsLeft(): number;
@@ -92,11 +43,6 @@ export interface Services {
   readonly tokens: Pick<TokenCounter, 'countTokens'>;
   readonly schemas: Pick<SchemaChecker, 'faultOf' | 'firstFault'>;
   readonly knownModels: Pick<KnownModels, 'explain'>;
-  readonly clock: Clock;
-  readonly conversations: ReadableConversations;
-  readonly journaledConversations: ConversationChanges;
-  readonly importedTurns: Pick<ImportedTurns, 'add'>;
-  readonly responses: Pick<StoredResponses, 'put' | 'read' | 'head' | 'input' | 'remove'>;
   readonly turnGate: Pick<TurnGate, 'admitting'>;
   readonly rateLimit: Pick<RateLimit, 'takeRequest'>;
   readonly keyAttempts: Pick<KeyAttempts, 'recordWrongKey'>;
@@ -120,22 +66,19 @@ export interface Services {
   /** Resolves when the workers have reported their figures. */
   countRequests(): Promise<void>;
   metrics(): Promise<string>;
-  /** Called after each call that leaves garbage, to schedule garbage collection. */
-  noteActivity(): void;
 }
 
 /** Returns the handlers of all calls that are the same for every worker. */
 export function apiHandlers(services: Services): SharedHandlers {
   const { jobMetrics } = services;
-  const yieldInOrder = orderedYield();
   return {
     hello: () => services.workerSettings(),
     ...statusHandlers(services),
     models: () => services.catalog.list(),
     model: async ({ name }) => ({ model: await services.catalog.findModel(name) }),
     metrics: async () => ({ text: await services.metrics() }),
-    ...conversationHandlers(services, yieldInOrder),
-    ...responseHandlers(services, yieldInOrder),
+    ...conversationHandlers(services),
+    ...responseHandlers(services),
     ...services.upkeep,
     ...services.features.handlers,
     refusedDraining: ({ client }) => refuseDraining(services, client),
@@ -158,7 +101,7 @@ export function apiHandlers(services: Services): SharedHandlers {
     }),
     countTokens: (order) => countTokens(services, order),
     run: (request, signal) => admitJob(services, request, (job) => services.runner.run(job, signal)),
-    ...backgroundHandlers(services, yieldInOrder),
+    ...backgroundHandlers(services),
   };
 }
 
@@ -176,10 +119,8 @@ async function countTokens(
   return { tokens: Math.round((await tokens.countTokens(texts, client)) * factor) };
 }
 
-type StatusCalls = 'health' | 'history' | 'version' | 'recheck' | 'status' | 'statusFeed' | 'setup';
-
 /** Returns the handlers for the state of the service. */
-function statusHandlers(services: Services): Pick<SharedHandlers, StatusCalls> {
+function statusHandlers(services: Services) {
   const { status, feeds } = services;
   const feedOf = (withNames: boolean) => feeds[withNames ? 'named' : 'nameless'];
   const healthText = (withPids: boolean) => {
@@ -203,89 +144,7 @@ function statusHandlers(services: Services): Pick<SharedHandlers, StatusCalls> {
     },
     statusFeed: ({ withNames }, signal) => feedOf(withNames).watch(signal),
     setup: () => services.setup(),
-  };
-}
-
-type ConversationCalls =
-  | 'conversation'
-  | 'renameConversation'
-  | 'deleteConversation'
-  | 'conversations'
-  | 'transcript'
-  | 'forkConversation'
-  | 'importTurn';
-
-function conversationHandlers(
-  { conversations, journaledConversations, importedTurns, clientJobs, clock, noteActivity }: Services,
-  yieldInOrder: () => Promise<void>,
-): Pick<SharedHandlers, ConversationCalls> {
-  const search = new ConversationSearch(conversations, clock, yieldInOrder);
-  const withOpenTurns = (found: readonly TitledConversation[], client: string) => {
-    const open = clientJobs.openTurns(client);
-    return found.map((each) => ({ ...each, openTurn: open.get(each.id) }));
-  };
-  return {
-    conversation: async ({ id, client }) => ({
-      ...(await conversations.snapshot(id, client)),
-      openTurn: clientJobs.openTurns(client).get(id),
-    }),
-    renameConversation: ({ id, client, title }) => journaledConversations.rename(id, client, title),
-    deleteConversation: ({ id, client }) => journaledConversations.remove(id, client),
-    conversations: async function* (order, caller) {
-      noteActivity();
-      const page = await search.page(order, caller);
-      yield { ...page, conversations: withOpenTurns(page.conversations, order.client) };
-    },
-    transcript: (order) => {
-      noteActivity();
-      return conversations.read(order);
-    },
-    forkConversation: ({ id, client, messageCount }) => journaledConversations.fork(id, client, messageCount),
-    importTurn: (turn) => {
-      noteActivity();
-      return importedTurns.add(turn);
-    },
-  };
-}
-
-type ResponseCalls = 'storeResponse' | 'responsePiece' | 'responseInput' | 'continuedText' | 'deleteResponse';
-
-function responseHandlers(
-  { responses, noteActivity }: Services,
-  yieldInOrder: () => Promise<void>,
-): Pick<SharedHandlers, ResponseCalls> {
-  const inputOf = inLines(); // the primary holds the input of one response for each client, however many are read
-  return {
-    storeResponse: async ({ client, response }) => {
-      noteActivity();
-      await responses.put({ client, ...response });
-    },
-    responsePiece: async ({ from, ...key }) => {
-      await yieldInOrder();
-      return responses.read(key, from);
-    },
-    responseInput: async function* ({ isReversed, from, ...key }, signal) {
-      const [begun, ended] = [withResolvers(), withResolvers()];
-      void inputOf(holderOf(key.client), async () => {
-        begun.resolve();
-        await ended.promise;
-      });
-      await begun.promise;
-      try {
-        signal.throwIfAborted();
-        await yieldInOrder();
-        const input = (await responses.input(key)).map((message, index) => ({ index, message }));
-        yield* isReversed ? input.slice(0, (from ?? input.length) + 1).toReversed() : input.slice(from ?? 0);
-      } finally {
-        ended.resolve();
-      }
-    },
-    continuedText: async (key) => {
-      await yieldInOrder();
-      return responses.head(key);
-    },
-    deleteResponse: (key) => responses.remove(key),
-  };
+  } satisfies Partial<SharedHandlers>;
 }
 
 /** Runs a check, and counts a refusal if it rejects. */
@@ -300,11 +159,8 @@ async function orRefused<T>(services: Services, client: string, check: () => Pro
 
 type BackgroundCalls = 'accept' | 'job' | 'jobEvents' | 'jobAnswer' | 'jobs' | 'cancelJob' | 'deleteJob';
 
-function backgroundHandlers(
-  services: Services,
-  yieldInOrder: () => Promise<void>,
-): Pick<SharedHandlers, BackgroundCalls> {
-  const { background, clientJobs } = services;
+function backgroundHandlers(services: Services): Pick<SharedHandlers, BackgroundCalls> {
+  const { background, clientJobs, yieldInOrder } = services;
   return {
     accept: async ({ job: request, form, id }) => {
       services.features.admitBackground(request, form, id);

@@ -26,6 +26,7 @@ import type { ClientJobs } from '../jobs/client-jobs.js';
 import type { PreparedJob } from '../jobs/job-features.js';
 import type { JobRunner } from '../jobs/job-runner.js';
 import type { JobTrace } from '../jobs/job-trace.js';
+import type { OpenJobs } from '../jobs/open-jobs.js';
 import type { RouteChoice, RoutedJob, RouteRules } from '../jobs/route-choice.js';
 import type { JobGate, JobRank } from '../jobs/ticket.js';
 import type { WaitingRoom } from '../jobs/waiting-room.js';
@@ -59,7 +60,8 @@ export interface PrimaryCore {
   readonly background: Pick<BackgroundJobs, 'get'>;
   readonly clientJobs: Pick<ClientJobs, 'cancel' | 'idOf' | 'jobHere' | 'openJob' | 'openTurnOf'>;
   readonly conversations: { snapshot(id: string, client: string): unknown };
-  readonly runner: Pick<JobRunner, 'busySeconds' | 'running'>;
+  readonly runner: Pick<JobRunner, 'busySeconds'>;
+  readonly openJobs: Pick<OpenJobs, 'running'>;
   readonly room: Pick<WaitingRoom, 'runningAtGate'> & { readonly limits: Pick<WaitingRoom['limits'], 'maxActive'> };
   readonly workers: FeatureWorkers;
   /** Returns the use of all limits of features. Call it only after the start: not all features exist before. */
@@ -72,6 +74,11 @@ export interface PrimaryCore {
   readonly sendKeys: () => Promise<void>;
   /** Asks each feature before an act. Rejects if one refuses it. Call it only after the start. */
   readonly beforeAct: (act: OperatorAct) => Promise<void>;
+  /**
+   * Resolves in a later round of the event loop, one caller per round. The readers of stored text, however many, then
+   * cannot block other calls.
+   */
+  readonly yieldInOrder: () => Promise<void>;
   /** Whether each model CLI reports what a job costs. */
   readonly reportsCosts: boolean;
 }

@@ -1,6 +1,6 @@
 import type { Clock } from '../../shared/clock.js';
 import type { SwitchPosition } from '../../shared/config/variables.js';
-import { invalid, type RelayError, storeUnavailable, waitTooLong } from '../../shared/errors.js';
+import { invalid, RelayError, storeUnavailable, waitTooLong } from '../../shared/errors.js';
 import type { JobRequest, ServiceTier, WaitReason } from '../../shared/job.js';
 import { chainId } from '../../shared/text/chain.js';
 import { requestBytes } from '../../shared/text/turns.js';
@@ -14,6 +14,7 @@ import type { BackgroundPart } from './background-part.js';
 import type { Job, Prepared } from './job.js';
 import { JobChain, RecentChains } from './job-chain.js';
 import type { JobFeatures } from './job-features.js';
+import type { OpenJobs } from './open-jobs.js';
 import type { RetryAdvice } from './retry-advice.js';
 import type { RouteChoice } from './route-choice.js';
 import type { JobRank, Ticket } from './ticket.js';
@@ -28,6 +29,7 @@ export interface AdmissionResources {
   readonly router: Pick<ModelRouter, 'route' | 'checkModel' | 'checkAccount'>;
   readonly features: JobFeatures;
   readonly clock: Clock;
+  readonly openJobs: Pick<OpenJobs, 'isFree'>;
 }
 
 /** Result of the checks of a request, which reserve nothing. */
@@ -85,11 +87,8 @@ export class Admission {
     router.checkAccount(request);
   }
 
-  /**
-   * Admits the job of a caller. Throws `validation_error`, `concurrency_limited` or `store_unavailable`. `isFree`
-   * returns whether a live process waits for exactly this turn.
-   */
-  admit(request: JobRequest, route: Route, isFree: (state: ConversationState) => boolean): Admitted {
+  /** Admits the job of a caller. Throws `validation_error`, `concurrency_limited` or `store_unavailable`. */
+  admit(request: JobRequest, route: Route): Admitted {
     this.#checkStore(request);
     const { launch, turn, bytes } = this.examine(request, route);
     const { client } = request;
@@ -101,7 +100,7 @@ export class Admission {
     return orGivenBack([turn, ticket], () => {
       this.#checkWait(request, ticket);
       turn?.open();
-      return { prepared: { launch, turn, chain: this.#chainOf(request, route, launch, isFree) }, ticket };
+      return { prepared: { launch, turn, chain: this.#chainOf(request, route, launch) }, ticket };
     });
   }
 
@@ -115,9 +114,9 @@ export class Admission {
   /** Limits the wait of a caller's job: to the time that its client accepts, or to the limit of the service. */
   limitWait(job: Job, limitMs: number): void {
     const { maxWaitMs = Number.POSITIVE_INFINITY } = job.request;
-    const isShorter = job.ticket.isWaiting && maxWaitMs < limitMs;
-    const tooLong = () => waitTooLong(this.#advice.seconds(this.#resources.room.waiting));
-    job.limitWaiting(isShorter ? maxWaitMs : limitMs, isShorter ? tooLong : undefined);
+    if (job.ticket.isWaiting && maxWaitMs < limitMs)
+      job.limitTime(maxWaitMs, () => waitTooLong(this.#advice.seconds(this.#resources.room.waiting)));
+    else job.limitTime(limitMs, () => waitedTooLong(limitMs));
   }
 
   /** Returns the rank of a job in the words of APIs for SDKs, if its request names one. */
@@ -151,32 +150,33 @@ export class Admission {
   }
 
   /** Prepares a background job that has its slot. Throws like `admit`. */
-  prepare(job: Job, isFree: (state: ConversationState) => boolean): Prepared {
+  prepare(job: Job): Prepared {
     const { request, route, background } = job;
     this.#checkStore(request);
     const isOpen = background?.isLeased === true;
     const { launch, turn } = isOpen ? job : this.examine(request, route);
     return orGivenBack([turn], () => {
       if (!isOpen) turn?.open();
-      return { launch, turn, chain: this.#chainOf(request, route, launch, isFree) };
+      return { launch, turn, chain: this.#chainOf(request, route, launch) };
     });
   }
 
   /** Prepares a job with a slot for another route. Its conversation stays the same, and is replayed. */
-  prepareFor(job: Job, route: Route, isFree: (state: ConversationState) => boolean): Prepared {
+  prepareFor(job: Job, route: Route): Prepared {
     const { request, turn } = job;
     const launch = inConversation(launchOf(request, route, this.#resources.features.searcher), turn);
     job.chain?.close();
-    return { launch, turn, chain: this.#chainOf(request, route, launch, isFree) };
+    return { launch, turn, chain: this.#chainOf(request, route, launch) };
   }
 
   /**
    * A process that waits for tool results accepts no other input. If the results must be sent as text, a new process
    * replays the whole conversation instead.
    */
-  #chainOf(request: JobRequest, route: Route, launch: LaunchOptions, isFree: (state: ConversationState) => boolean) {
+  #chainOf(request: JobRequest, route: Route, launch: LaunchOptions) {
     const { offer } = request;
     const takesResults = offer === undefined || !dropsTools(route.cli.program.extras ?? {}, offer);
+    const isFree = (state: ConversationState) => this.#resources.openJobs.isFree(state, route.cli);
     return JobChain.of({ request, route, launch, takesResults }, this.#recent, isFree);
   }
 
@@ -277,6 +277,10 @@ function effortOf(
   if (programTool !== undefined)
     throw invalid('tools', `cannot be named ${programTool.name}: MODEL_API_CLI_ARGS opens such a tool`);
   return fittingEffort(request.effort, extras, adapterModel);
+}
+
+function waitedTooLong(limitMs: number): RelayError {
+  return new RelayError('queue_timeout', `waited ${limitMs} ms for a slot (MODEL_API_QUEUE_TIMEOUT_MS)`);
 }
 
 function noSearch({ search }: JobRequest, searcher: WebSearcher | null): RelayError {

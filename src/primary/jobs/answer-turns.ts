@@ -93,10 +93,9 @@ export class AnswerTurns {
   /** Lets the client of the job influence the turn until it has ended. */
   #controlTurn({ process }: JobCli, ended: Promise<unknown>): void {
     const openTurn = () => (process.state.name === 'busy' ? process.state.turn : null);
-    this.job.turnControl = {
-      interrupt: () => openTurn()?.interrupt() === true,
-      addMessage: async (text) => openTurn()?.addMessage(text) ?? false,
-    };
+    const interrupt = () => openTurn()?.interrupt() === true;
+    this.job.turnControl = { interrupt, addMessage: async (text) => openTurn()?.addMessage(text) ?? false };
+    if (this.job.isInterrupted) interrupt();
     const end = (control: 'none' | 'answered') => () => {
       this.job.turnControl = control;
     };

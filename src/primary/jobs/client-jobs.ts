@@ -9,7 +9,7 @@ import { titleOf } from '../conversations/transcript.js';
 import type { JobStore } from '../store/contract/jobs.js';
 import type { BackgroundJob, BackgroundJobs, BackgroundObserver } from './background-jobs.js';
 import type { Job } from './job.js';
-import type { JobRunner } from './job-runner.js';
+import type { OpenJobs } from './open-jobs.js';
 import { jobCancelled, noSuchJob, type StoredJobs, withoutOutput } from './stored-jobs.js';
 
 const removedAtOnce = 100;
@@ -23,7 +23,7 @@ const callerId = /^\d+-[\w-]{8}$/;
 type DeleteOrder = RequestOf<PrimaryCalls, 'deleteJob'>;
 
 interface ClientJobParts {
-  readonly runner: Pick<JobRunner, 'callers'>;
+  readonly openJobs: Pick<OpenJobs, 'callers'>;
   readonly store: JobStore;
   readonly stored: StoredJobs;
   readonly observer: Pick<BackgroundObserver, 'endedByAdmin'>;
@@ -38,7 +38,7 @@ interface ClientJobParts {
  */
 export class ClientJobs {
   readonly #jobs: BackgroundJobs;
-  readonly #runner: ClientJobParts['runner'];
+  readonly #openJobs: ClientJobParts['openJobs'];
   readonly #store: JobStore;
   readonly #stored: StoredJobs;
   readonly #observer: ClientJobParts['observer'];
@@ -46,10 +46,10 @@ export class ClientJobs {
   /** Distinguishes the jobs of this service from the jobs of other hosts and of earlier services. */
   readonly #run = newId().slice(0, 8);
 
-  constructor(jobs: BackgroundJobs, { runner, store, stored, observer, recordEnd }: ClientJobParts) {
+  constructor(jobs: BackgroundJobs, { openJobs, store, stored, observer, recordEnd }: ClientJobParts) {
     this.#recordEnd = recordEnd;
     this.#jobs = jobs;
-    this.#runner = runner;
+    this.#openJobs = openJobs;
     this.#store = store;
     this.#stored = stored;
     this.#observer = observer;
@@ -139,7 +139,7 @@ export class ClientJobs {
   }
 
   #turnsOf(client: string): ReadonlyMap<string, Job> {
-    const jobs: Job[] = [...this.#runner.callers, ...this.#jobs.of(client)];
+    const jobs: Job[] = [...this.#openJobs.callers, ...this.#jobs.of(client)];
     const open = new Map<string, Job>();
     for (const job of jobs) {
       const { conversationId } = job;
@@ -151,7 +151,7 @@ export class ClientJobs {
   }
 
   #callerJobs({ client, status, before }: JobListOrder): Job[] {
-    return this.#runner.callers.filter(
+    return this.#openJobs.callers.filter(
       (job) =>
         (client === null || job.request.client === client) &&
         (status === null || statusOf(job) === status) &&
@@ -201,7 +201,7 @@ export class ClientJobs {
   }
 
   #callerJob({ id, client, isAdmin }: CallerOrder): Job | null {
-    const job = this.#runner.callers.find((each) => this.idOf(each) === id);
+    const job = this.#openJobs.callers.find((each) => this.idOf(each) === id);
     return job !== undefined && (isAdmin || job.request.client === client) ? job : null;
   }
 

@@ -3,12 +3,11 @@ import type { SwitchPosition } from '../../shared/config/variables.js';
 import { isDefect, RelayError, retryAfter, toRelayError } from '../../shared/errors.js';
 import { isolated } from '../../shared/isolated.js';
 import type { FailedOutcome, JobEnd, JobFailed, JobRequest, ToolRound, WaitReason } from '../../shared/job.js';
+import { inTurns } from '../../shared/text/turns.js';
 import { KnownModels } from '../cli/model-catalog.js';
 import type { ModelCli } from '../cli/model-cli.js';
-import type { WaitingJob } from '../cli/pool/standby-keeper.js';
 import type { ConversationState } from '../cli/process/cli-process.js';
 import type { Redactor } from '../cli/process/redactor.js';
-import type { Route } from '../cli/route.js';
 import { TurnRecord, type TurnResources } from '../conversations/conversation-turn.js';
 import type { SeenClients } from '../health/evidence.js';
 import type { StoredResponses } from '../responses/stored-responses.js';
@@ -19,14 +18,17 @@ import { Admission, type AdmissionResources, type AdmissionSettings, orGivenBack
 import type { Answered } from './answered.js';
 import { Answering, type AnsweringParts } from './answering.js';
 import type { Attempt, BackgroundPart } from './background-part.js';
+import { callsAsText } from './calls-as-text.js';
 import { Charges } from './charges.js';
 import { Job } from './job.js';
 import { doneEnd, failedEnd, isRefused, mustRetry, redactedEnd, refusedEnd } from './job-end.js';
+import { JobMoves } from './job-moves.js';
 import type { JobObserver } from './job-observer.js';
-import { JobProcesses, tenantOf } from './job-processes.js';
+import { JobProcesses } from './job-processes.js';
 import { JobStream } from './job-stream.js';
+import { OpenJobs } from './open-jobs.js';
 import { RetryAdvice } from './retry-advice.js';
-import { accountChanged, accountRemoved, passedModels, type RouteChoice } from './route-choice.js';
+import { passedModels, type RouteChoice } from './route-choice.js';
 import { SamplingRules } from './sampling-rules.js';
 import type { Ticket } from './ticket.js';
 import type { SearchGrant } from './web-searcher.js';
@@ -41,7 +43,7 @@ export interface JobLimits extends AdmissionSettings {
   readonly sampling: SwitchPosition;
 }
 
-export interface JobResources extends TurnResources, AdmissionResources {
+export interface JobResources extends TurnResources, Omit<AdmissionResources, 'openJobs'> {
   readonly clis: readonly ModelCli[];
   /** Clients that have sent a job to any CLI. */
   readonly clients: SeenClients;
@@ -55,7 +57,7 @@ export interface JobResources extends TurnResources, AdmissionResources {
   readonly checkStart: (request: JobRequest) => void;
 }
 
-/** Owns all jobs from admission to their single outcome. */
+/** Runs all jobs from admission to their single outcome. */
 export class JobRunner {
   readonly #resources: JobResources;
   readonly #observer: JobObserver;
@@ -63,16 +65,19 @@ export class JobRunner {
   readonly #limits: JobLimits;
   readonly #advice: RetryAdvice;
   readonly #memory: AnsweringParts['memory'];
+  readonly openJobs: OpenJobs;
+  readonly moves: JobMoves;
   #lastNumber = 0;
-  readonly #open = new Map<Ticket, Job>();
-  /** Counts of the accounts of open jobs. */
-  readonly #counts = new Map<Ticket, Disposable>();
 
   constructor(resources: JobResources, limits: JobLimits) {
     this.#resources = resources;
     this.#observer = isolated(resources.observer, (thrown) => resources.observer.jobBroke(thrown));
     this.#advice = new RetryAdvice(resources.room.limits.maxActive);
-    this.#admission = new Admission(resources, limits, this.#advice);
+    const { room, features } = resources;
+    this.openJobs = new OpenJobs(room);
+    this.#admission = new Admission({ ...resources, openJobs: this.openJobs }, limits, this.#advice);
+    const moveParts = { open: this.openJobs, room, features, admission: this.#admission, observer: this.#observer };
+    this.moves = new JobMoves(moveParts);
     const sampling = new SamplingRules(limits.sampling === 'on', resources.clock);
     this.#memory = { charges: new Charges(), sampling, isUsageUnknown: false };
     this.#limits = limits;
@@ -97,10 +102,10 @@ export class JobRunner {
     if (refusal !== null) return this.#refuseCaller(request, refusal);
     const stream = new JobStream(request.isStreamed);
     const job = this.#tryToAdmit(request, choice, stream, caller);
-    this.#reportMoves(job, 0);
-    this.#countRound(request, job.chain?.isLive === true ? 'live' : 'replay');
-    route.cli.health.circuits.recordAdmission(job);
+    this.moves.report(job, 0);
     const session = job.chain && (job.chain.isLive ? 'live' : 'replay');
+    this.#countRound(request, session ?? 'replay');
+    route.cli.health.circuits.recordAdmission(job);
     const ignoresEffort = job.launch.effort !== request.effort;
     const ignores = this.#memory.sampling.ignored(request, route);
     const fallback = passedModels(choice);
@@ -133,7 +138,7 @@ export class JobRunner {
     const { bytes, ...examined } = this.#admission.examine(request, job.route);
     const enter = () => this.#admission.enter(job, bytes, isFirst, () => this.#prepare(job));
     job.admit(++this.#lastNumber, { ...examined, chain: null }, enter);
-    this.#addOpen(job);
+    this.openJobs.add(job);
   }
 
   /** Ends the attempt of a background job that was not admitted because of this error. */
@@ -144,102 +149,12 @@ export class JobRunner {
   /** Prepares a background job that got its slot. */
   #prepare(job: Job): void {
     try {
-      job.prepare(this.#admission.prepare(job, (state) => this.#isFree(state, job.route.cli)));
-      this.#reportMoves(job, 0);
+      job.prepared = this.#admission.prepare(job);
+      this.moves.report(job, 0);
       job.route.cli.health.circuits.recordAdmission(job);
     } catch (error) {
       job.cut(error as Error);
     }
-  }
-
-  /** The jobs that hold a slot, longest running first. */
-  get running(): readonly Job[] {
-    const running = [...this.#open.values()].filter((job) => job.hasStarted);
-    return running.sort((a, b) => b.executionMs - a.executionMs);
-  }
-
-  /** The open jobs of callers, newest first. */
-  get callers(): readonly Job[] {
-    const open = [...this.#open.values()].filter((job) => job.background === null && !job.hasEnded);
-    return open.sort((a, b) => b.number - a.number);
-  }
-
-  /** Returns the jobs for this CLI among the next jobs to get a slot. One job is considered for each slot. */
-  next(cli: ModelCli): WaitingJob[] {
-    const { room } = this.#resources;
-    return room.upcoming(room.limits.maxActive).flatMap((ticket) => {
-      const job = this.#open.get(ticket);
-      if (job?.route.cli !== cli) return [];
-      return [{ launch: job.launch, conversation: job.continues, tenant: tenantOf(job) }];
-    });
-  }
-
-  /** Conversations that waiting jobs will continue. */
-  get awaited(): ReadonlySet<string> {
-    const waiting = [...this.#open.values()].filter((job) => job.isWaiting);
-    return new Set(waiting.flatMap(({ continues }) => continues?.id ?? []));
-  }
-
-  /** Ends all open jobs with this reason. */
-  cutAll(reason: Error): void {
-    for (const job of this.#open.values()) job.cut(reason);
-  }
-
-  /**
-   * Moves waiting jobs that another route can serve better at present: because a breaker has opened or closed, or because
-   * an account may no longer serve their client. Ends the jobs of callers that no route can serve. A background job is
-   * admitted again.
-   */
-  rerouteWaiting(mayServe: (cli: ModelCli, client: string) => boolean): void {
-    for (const job of this.#open.values()) {
-      if (!job.isWaiting) continue;
-      const { request, route } = job;
-      const choice = this.#admission.chooseRoute(request, job.background !== null);
-      const isRefused = route.cli.health.circuits.refusalOf(job) !== null;
-      const mayStay = mayServe(route.cli, request.client);
-      const isSame = choice.route.cli === route.cli && choice.route.adapterModel === route.adapterModel;
-      if (job.background !== null) {
-        if (!mayStay || (isRefused && !isSame)) job.cut(accountChanged());
-      } else if (!mayStay || isRefused) this.#rerouteCaller(job, choice, mayServe);
-    }
-  }
-
-  #rerouteCaller(job: Job, choice: RouteChoice, mayServe: (cli: ModelCli, client: string) => boolean): void {
-    const { request } = job;
-    const { route } = choice;
-    const refusal = route.cli.health.circuits.refusalOf({ request, route });
-    if (!mayServe(route.cli, request.client)) job.cut(accountRemoved());
-    else if (refusal !== null) job.cut(refusal);
-    else this.#tryToMove(job, choice);
-  }
-
-  /** Moves a job, or ends it alone if the program of its route does not support its request. */
-  #tryToMove(job: Job, choice: RouteChoice): void {
-    try {
-      this.#moveTo(job, choice);
-    } catch (error) {
-      job.cut(error as Error);
-    }
-  }
-
-  /** Moves a job to another route, with its place or its slot. */
-  #moveTo(job: Job, choice: RouteChoice): void {
-    const { route } = choice;
-    const { route: before, choice: choiceBefore } = job;
-    const prepared = this.#admission.prepareFor(job, route, (state) => this.#isFree(state, route.cli));
-    before.cli.health.circuits.recordEnd(job);
-    job.retryWith(choice, prepared);
-    this.#counts.get(job.ticket)?.[Symbol.dispose]();
-    this.#counts.set(job.ticket, route.cli.countJob());
-    route.cli.health.circuits.recordAdmission(job);
-    this.#resources.room.move(job.ticket, { cli: route.cli.name, gate: route.cli.gate });
-    this.#reportMoves(job, choiceBefore.passed.length);
-  }
-
-  /** Reports the models that could not answer, except the first ones, which were reported before. */
-  #reportMoves({ request, choice }: Job, reported: number): void {
-    for (const { route, reason } of choice.passed.slice(reported))
-      this.#observer.jobMoved(request, route, choice.route, reason);
   }
 
   /** Returns the model of this job; null if only its CLI knows it. Throws like `run`, except for a full queue. */
@@ -285,38 +200,26 @@ export class JobRunner {
   }
 
   #tryToAdmit(request: JobRequest, choice: RouteChoice, events: JobStream, caller: AbortSignal): Job {
-    const { route } = choice;
     try {
       const { clock, features } = this.#resources;
       const trace = features.traceJob(request, choice, this.#observer.jobBroke);
-      const { ticket, prepared } = this.#admission.admit(request, route, (state) => this.#isFree(state, route.cli));
+      const { ticket, prepared } = this.#admission.admit(request, choice.route);
       return orGivenBack([prepared.turn, ticket], () => {
         const job = new Job({ request, choice, events, background: null, trace }, caller, clock);
         job.admit(++this.#lastNumber, prepared, () => ticket);
-        this.#addOpen(job);
+        this.openJobs.add(job);
         return job;
       });
     } catch (error) {
       this.#countRound(request, 'refused');
       const { code, message } = toRelayError(error);
       if (code !== 'concurrency_limited') throw error;
-      const retryAfterSeconds = this.#advice.seconds(this.#resources.room.waiting);
-      throw new RelayError(code, message, { retryAfterSeconds });
+      throw new RelayError(code, message, { retryAfterSeconds: this.#queueSeconds });
     }
-  }
-
-  #addOpen(job: Job): void {
-    this.#open.set(job.ticket, job);
-    this.#counts.set(job.ticket, job.route.cli.countJob());
   }
 
   #countRound(request: JobRequest, outcome: ToolRound): void {
     if (request.results !== undefined) this.#observer.toolRound(request, outcome);
-  }
-
-  /** Whether a process waits for exactly this turn, and no other job continues its conversation. */
-  #isFree(state: ConversationState, { pool }: ModelCli): boolean {
-    return pool.hasSessionFor(state) && ![...this.#open.values()].some((job) => job.continues?.id === state.id);
   }
 
   /**
@@ -364,7 +267,7 @@ export class JobRunner {
       let answered: Answered | null = null;
       while (answered === null) {
         answering = this.#answering(job, processes, record);
-        answered = await answering.run().catch((error) => this.#tryNextRoute(job, processes, error));
+        answered = await answering.run().catch((error) => this.moves.moveFailed(job, processes, error));
       }
       if (answered.sizes !== undefined) this.#observer.sizesReported(job.route, answered.sizes);
       if (!answered.isCut) this.#observer.inputCounted(job.route, job.request, answered.usage.inputTokens);
@@ -383,44 +286,22 @@ export class JobRunner {
     }
   }
 
-  /**
-   * Moves a job whose model could not begin to answer to the next one. Resolves when its processes have exited; rejects
-   * with the error if no other model can answer.
-   */
-  async #tryNextRoute(job: Job, processes: JobProcesses, error: unknown): Promise<null> {
-    if (this.#nextChoice(job, error) === null) throw error;
-    const { request, route, bill } = job;
-    const end = { ...failedEnd(job, error), executionMs: bill.modelMs };
-    await processes.release(null);
-    const next = this.#nextChoice(job, error);
-    if (next === null) throw error;
-    route.cli.health.recordJobEnd({ request, route }, end, true);
-    this.#observer.attemptEnded(request, end, bill);
-    this.#moveTo(job, next);
-    return null;
-  }
-
-  /** Returns the choice after the model of a job has failed; null if no other model may or can answer. */
-  #nextChoice(job: Job, error: unknown): RouteChoice | null {
-    if (job.hasOutput || job.signal.aborted) return null;
-    const { room } = this.#resources;
-    const hasRoom = ({ cli }: Route) => room.hasRoomAt(job.ticket, { cli: cli.name, gate: cli.gate });
-    return this.#resources.features.nextRoute(job, error, hasRoom);
-  }
-
   async #release(processes: JobProcesses, state: ConversationState | null, ticket: Ticket): Promise<void> {
     await processes.release(state).catch((error) => this.#observer.jobBroke(error));
-    this.#open.delete(ticket);
-    this.#counts.get(ticket)?.[Symbol.dispose]();
-    this.#counts.delete(ticket);
+    this.openJobs.remove(ticket);
     ticket.release();
   }
 
-  /** Loads earlier text only after the job got its slot, so that waiting jobs need no memory for it. */
+  /**
+   * Puts the earlier text that the request refers to before its history. Without tools in the request, calls become
+   * text. Only a job with a slot needs memory for this text.
+   */
   async #readEarlier(job: Job): Promise<void> {
     const { earlier, client } = job.request;
     if (earlier === undefined) return;
-    job.recall(await orAborted(this.#resources.responses.text({ id: earlier.id, client }), job.signal));
+    const texts = await orAborted(this.#resources.responses.text({ id: earlier.id, client }), job.signal);
+    const history = inTurns([...texts, ...job.request.history]);
+    job.request = { ...job.request, history: job.request.offer === undefined ? callsAsText(history) : history };
   }
 
   #explained(error: RelayError, { request, signal }: Job): Promise<RelayError> {
@@ -446,7 +327,7 @@ export class JobRunner {
 
   #answering(job: Job, processes: JobProcesses, record: TurnRecord | null): Answering {
     const { schemas, features, countTokens } = this.#resources;
-    const hasOtherRoute = (failure: RelayError) => this.#nextChoice(job, failure) !== null;
+    const hasOtherRoute = (failure: RelayError) => this.moves.nextChoice(job, failure) !== null;
     const onFirstOutput = () => {
       job.hasOutput = true;
       this.#observer.firstDelta(job.request, job.executionMs);
@@ -493,8 +374,13 @@ export class JobRunner {
     return { ...end, failure: { ...failure, message, retryAfterSeconds } };
   }
 
+  /** Estimated seconds until the present waiting jobs have a slot. */
+  get #queueSeconds(): number {
+    return this.#advice.seconds(this.#resources.room.waiting);
+  }
+
   #retryAfter(outcome: FailedOutcome): number | undefined {
     if (outcome === 'shutting_down') return retryAfter('drain', 0); // the drain deadline has passed
-    return outcome === 'queue_timeout' ? this.#advice.seconds(this.#resources.room.waiting) : undefined;
+    return outcome === 'queue_timeout' ? this.#queueSeconds : undefined;
   }
 }

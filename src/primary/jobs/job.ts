@@ -1,10 +1,8 @@
 import type { Clock, StopTimer } from '../../shared/clock.js';
 import type { ConversationSnapshot } from '../../shared/conversation.js';
-import { invalid, RelayError } from '../../shared/errors.js';
-import { type JobEnd, type JobRequest, type Message, unknownJobUsage, type WaitReason } from '../../shared/job.js';
+import { RelayError } from '../../shared/errors.js';
+import { type JobEnd, type JobRequest, unknownJobUsage, type WaitReason } from '../../shared/job.js';
 import type { CgroupUsage } from '../../shared/process/cgroup.js';
-import { inTurns } from '../../shared/text/turns.js';
-import { maxAddedBytes } from '../../shared/turn-figures.js';
 import type { LaunchOptions } from '../cli/contract/adapter.js';
 import type { ConversationState } from '../cli/process/cli-process.js';
 import type { Route } from '../cli/route.js';
@@ -12,7 +10,6 @@ import type { ConversationTurn } from '../conversations/conversation-turn.js';
 import { addCharges, type Bill, type Charge, noCharge } from '../store/contract/usage.js';
 import type { Answered } from './answered.js';
 import type { BackgroundPart } from './background-part.js';
-import { callsAsText } from './calls-as-text.js';
 import type { JobChain } from './job-chain.js';
 import type { JobEvents } from './job-stream.js';
 import type { JobTrace } from './job-trace.js';
@@ -53,20 +50,11 @@ export interface TurnControl {
   addMessage(text: string): Promise<boolean>;
 }
 
-/** Messages that a running turn takes. */
-const maxAdded = 20;
-
 interface JobStartTime {
   readonly monotonicMs: number;
   /** Milliseconds since the epoch. */
   readonly at: number;
 }
-
-/** Stage of a job. An ended job may never have started. */
-type JobStage =
-  | { readonly name: 'waiting' }
-  | { readonly name: 'running'; readonly start: JobStartTime }
-  | { readonly name: 'ended'; readonly start: JobStartTime | null };
 
 /**
  * A job of a caller or in the background, with its resources, signal, limits and times. The caller, a limit or the
@@ -76,30 +64,41 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
   readonly events: JobEvents;
   readonly background: B;
   readonly trace: JobTrace | null;
-  #choice: RouteChoice;
-  #request: JobRequest;
-  #number = 0;
-  #stage: JobStage = { name: 'waiting' };
-  /** Data from the admission; null before. A background job is admitted again after each failed attempt. */
-  #prepared: Prepared | null = null;
+  /** Changes when the earlier text that it refers to is read. */
+  request: JobRequest;
+  /** Number of the job, which rises with each admission of the service. */
+  number = 0;
+  /** Changes only when the job is moved to another route. */
+  choice: RouteChoice;
+  /**
+   * Data from the admission; null before. A background job is admitted again after each failed attempt, and prepared
+   * again when it gets its slot, because its conversation may have changed.
+   */
+  prepared: Prepared | null = null;
+  /** Time when the job got its slot; null if it has none. */
+  #start: JobStartTime | null = null;
+  /** Whether its readers have its end. An ended job may never have started. */
+  hasEnded = false;
   /** Place in the waiting room, or slot. */
   #ticket: Ticket | null = null;
   #usage = unknownJobUsage;
   #charge = noCharge;
   #reportedModel: string | null = null;
   /** Number of web searches that the job may make, and that it has made. */
-  #maxSearches = 0;
+  maxSearches = 0;
   #searches = 0;
   /** Whether a model has begun to answer. */
   hasOutput = false;
   /** Whether the model has received a message that is not in the request. */
   hasAdditions = false;
   /** Messages that were sent to a running turn, whether the model has received them or not. */
-  readonly #added: string[] = [];
-  #isInterrupted = false;
-  #isClosed = false;
+  readonly addedTexts: string[] = [];
+  /** Whether the client has ended the answer early. */
+  isInterrupted = false;
   /** Present turn of the model. `answered`: the model has answered. */
-  #turnControl: TurnControl | 'none' | 'answered' = 'none';
+  turnControl: TurnControl | 'none' | 'answered' = 'none';
+  /** Whether the program has answered or failed, even if the end is not stored yet. */
+  isClosed = false;
   /** Start of the attempt with the present route, monotonic. */
   #attemptMs = 0;
   /** Execution time limit. */
@@ -109,14 +108,15 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
   // Not AbortSignal.any: over a signal that outlives many jobs it leaks on Node 20.
   #controller = new AbortController();
   readonly #onCallerAbort = () => this.cut(this.#caller.reason);
-  /** Time of the last admission. */
+  /** Time of the last admission, monotonic. */
   #arrivedMs = 0;
-  #arrivedAt = 0;
+  /** Time of the last admission, in milliseconds since the epoch. */
+  arrivedAt = 0;
   #stopTimer: StopTimer = () => {};
 
   constructor({ request, choice, events, background, trace }: JobDescription<B>, caller: AbortSignal, clock: Clock) {
-    this.#request = request;
-    this.#choice = choice;
+    this.request = request;
+    this.choice = choice;
     this.events = events;
     this.background = background;
     this.trace = trace;
@@ -126,32 +126,24 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
 
   /** Admits the job. `enter` reserves its place in the waiting room, or its slot. */
   admit(number: number, prepared: Prepared, enter: () => Ticket): void {
-    this.#number = number;
-    this.#isClosed = false;
+    this.number = number;
+    this.isClosed = false;
     this.#controller = new AbortController();
     this.#arrivedMs = this.#clock.monotonicMs();
-    this.#arrivedAt = this.#clock.now();
-    this.#prepared = prepared;
+    this.arrivedAt = this.#clock.now();
+    this.prepared = prepared;
     this.#ticket = enter();
     if (this.#caller.aborted) this.#onCallerAbort();
     else this.#caller.addEventListener('abort', this.#onCallerAbort, { once: true });
   }
 
-  get request(): JobRequest {
-    return this.#request;
-  }
-
   get route(): Route {
-    return this.#choice.route;
-  }
-
-  get choice(): RouteChoice {
-    return this.#choice;
+    return this.choice.route;
   }
 
   /** Sets the route of a waiting job. */
   reroute(choice: RouteChoice): void {
-    this.#choice = choice;
+    this.choice = choice;
     if (choice.route.label !== null) this.events.model?.(choice.route.label);
     this.trace?.reroute(choice.route);
   }
@@ -159,25 +151,10 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
   /** Begins another attempt, with another route, and with a bill of its own. */
   retryWith(choice: RouteChoice, prepared: Prepared): void {
     this.reroute(choice);
-    this.#prepared = prepared;
+    this.prepared = prepared;
     this.#attemptMs = this.#clock.monotonicMs();
     this.#charge = noCharge;
     this.#reportedModel = null;
-  }
-
-  /**
-   * Puts the earlier text that the request refers to before its history. Without tools in the request, calls become
-   * text.
-   */
-  recall(earlier: readonly Message[]): void {
-    const history = inTurns([...earlier, ...this.#request.history]);
-    const isPlain = this.#request.offer === undefined;
-    this.#request = { ...this.#request, history: isPlain ? callsAsText(history) : history };
-  }
-
-  /** Number of the job, which rises with each admission of the service. */
-  get number(): number {
-    return this.#number;
   }
 
   get ticket(): Ticket {
@@ -189,32 +166,27 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
   }
 
   get launch(): LaunchOptions {
-    return admitted(this.#prepared).launch;
+    return admitted(this.prepared).launch;
   }
 
   get turn(): ConversationTurn | null {
-    return admitted(this.#prepared).turn;
+    return admitted(this.prepared).turn;
   }
 
   /** Conversation of the turn; null for a job without one, and for a waiting background job that begins one. */
   get conversationId(): string | null {
-    const hasTurn = this.background === null ? this.#prepared !== null : this.hasStarted;
+    const hasTurn = this.background === null ? this.prepared !== null : this.hasStarted;
     return hasTurn ? (this.turn?.id ?? null) : this.request.conversationId;
   }
 
   get chain(): JobChain | null {
-    return admitted(this.#prepared).chain;
+    return admitted(this.prepared).chain;
   }
 
   /** Whether a later request may continue this one. No request continues a line of a file. */
   get isContinuable(): boolean {
     const isLine = this.background?.accepted.form.line !== undefined;
     return this.turn !== null || (this.chain !== null && !isLine);
-  }
-
-  /** Updates the prepared data, because the conversation may have changed while a background job waited. */
-  prepare(prepared: Prepared): void {
-    this.#prepared = prepared;
   }
 
   /**
@@ -238,25 +210,16 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
     return state && { ...state, launch: this.launch };
   }
 
-  get #start(): JobStartTime | null {
-    return this.#stage.name === 'waiting' ? null : this.#stage.start;
+  get isWaiting(): boolean {
+    return this.#start === null && !this.hasEnded;
   }
 
-  get isWaiting(): boolean {
-    return this.#stage.name === 'waiting';
+  get isRunning(): boolean {
+    return this.#start !== null && !this.hasEnded;
   }
 
   get hasStarted(): boolean {
     return this.#start !== null;
-  }
-
-  get hasEnded(): boolean {
-    return this.#stage.name === 'ended';
-  }
-
-  /** Time of the last admission, in milliseconds since the epoch. */
-  get arrivedAt(): number {
-    return this.#arrivedAt;
   }
 
   /** Time when the job got its slot, in milliseconds since the epoch; null while it waits. */
@@ -285,19 +248,12 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
     return { position: Math.max(1, this.#ticket.position), reason: this.#ticket.reason };
   }
 
-  limitWaiting(limitMs: number, reason = () => waitedTooLong(limitMs)): void {
-    this.#limit(limitMs, reason);
-  }
-
   /** Marks the job as running, and starts its execution time limit. */
   start(limitMs: number): void {
     this.#limitMs = limitMs;
     this.#attemptMs = this.#clock.monotonicMs();
-    this.#stage = { name: 'running', start: { monotonicMs: this.#attemptMs, at: this.#clock.now() } };
-    this.#limit(
-      limitMs,
-      () => new RelayError('timeout', `the model took longer than ${limitMs} ms (MODEL_API_TIMEOUT)`),
-    );
+    this.#start = { monotonicMs: this.#attemptMs, at: this.#clock.now() };
+    this.limitTime(limitMs, () => tookTooLong(limitMs));
     this.events.started(this.waitedMs);
   }
 
@@ -327,13 +283,8 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
     this.#charge = addCharges(this.#charge, charge);
   }
 
-  /** Sets the number of web searches that the job may make. */
-  allowSearches(count: number): void {
-    this.#maxSearches = count;
-  }
-
   get searchesLeft(): number {
-    return Math.max(0, this.#maxSearches - this.#searches);
+    return Math.max(0, this.maxSearches - this.#searches);
   }
 
   addSearches(count: number): void {
@@ -358,67 +309,18 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
     };
   }
 
-  /** Whether the client has ended the answer early. */
-  get isInterrupted(): boolean {
-    return this.#isInterrupted;
-  }
-
-  /** Sets the present turn of the model. If the client has ended the answer before, ends it at once. */
-  set turnControl(control: TurnControl | 'none' | 'answered') {
-    this.#turnControl = control;
-    if (this.#isInterrupted && typeof control === 'object') control.interrupt();
-  }
-
-  /**
-   * Ends the answer early and keeps its text, or does so as soon as the model begins. Returns false if the model does not
-   * run or has answered. Throws like `checkInterrupt`.
-   */
-  interrupt(): boolean {
-    this.checkInterrupt();
-    if (this.#stage.name !== 'running' || this.#turnControl === 'answered') return false;
-    const isEnded = this.#turnControl === 'none' || this.#turnControl.interrupt();
-    this.#isInterrupted ||= isEnded;
-    return isEnded;
-  }
-
-  /** Throws `validation_error` for an answer that cannot end early, because it is no plain text. */
-  checkInterrupt(): void {
-    const { schema, offer, search } = this.#request;
-    if (schema !== null || offer !== undefined || search !== undefined)
-      throw invalid('interrupt', 'needs an answer in plain text, without a schema, tools and web searches');
-  }
-
   /** Whether the client has ended the answer before the model had said anything. */
   get isCutBeforeOutput(): boolean {
-    return this.#isInterrupted && !this.hasOutput;
-  }
-
-  /** Adds a message to the turn. Resolves with false if the model does not get it, or if the turn has too many. */
-  async addMessage(text: string): Promise<boolean> {
-    if (typeof this.#turnControl !== 'object') return false;
-    const bytes = [...this.#added, text].reduce((sum, each) => sum + Buffer.byteLength(each), 0);
-    const fits = this.#added.length < maxAdded && bytes <= maxAddedBytes && this.#prepared?.turn?.fits(bytes) !== false;
-    if (!fits) return false;
-    this.#added.push(text);
-    return this.#turnControl.addMessage(text);
-  }
-
-  get addedTexts(): readonly string[] {
-    return this.#added;
+    return this.isInterrupted && !this.hasOutput;
   }
 
   cut(reason: Error): void {
     this.#controller.abort(reason);
   }
 
-  /** Whether the program has answered or failed, even if the end is not stored yet. */
-  get isClosed(): boolean {
-    return this.#isClosed;
-  }
-
   /** Gives back the turn, and removes limits and listeners, after the program has answered or failed. */
   close(): void {
-    this.#isClosed = true;
+    this.isClosed = true;
     this.#stopTimer();
     this.#caller.removeEventListener('abort', this.#onCallerAbort);
     this.chain?.close();
@@ -427,25 +329,26 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
 
   /** Ends the job for its readers. */
   end(end: JobEnd): void {
-    this.#stage = { name: 'ended', start: this.#start };
+    this.hasEnded = true;
     this.events.end(end);
   }
 
   /** Figures of the end: times, used resources, and the models that could not answer. */
   get figures() {
     const { queueMs, executionMs } = this;
-    const fallback = passedModels(this.#choice);
+    const fallback = passedModels(this.choice);
     return { queueMs, executionMs, ...this.#usage, ...(fallback.length > 0 && { fallback }) };
   }
 
-  #limit(limitMs: number, reason: () => Error): void {
+  /** Ends the job with this error after this time, instead of any earlier limit. */
+  limitTime(limitMs: number, reason: () => Error): void {
     this.#stopTimer();
     this.#stopTimer = this.#clock.after(limitMs, () => this.cut(reason()));
   }
 }
 
-function waitedTooLong(limitMs: number): RelayError {
-  return new RelayError('queue_timeout', `waited ${limitMs} ms for a slot (MODEL_API_QUEUE_TIMEOUT_MS)`);
+function tookTooLong(limitMs: number): RelayError {
+  return new RelayError('timeout', `the model took longer than ${limitMs} ms (MODEL_API_TIMEOUT)`);
 }
 
 function admitted<T>(part: T | null): T {

@@ -21,5 +21,5 @@ export interface WebSearcher {
    * Returns the searches of a job; nothing is reserved yet. The caller must count the end of the job and then dispose of
    * them, in one round of the event loop: otherwise the searches would count twice, or not at all.
    */
-  grantFor(job: Pick<Job, 'request' | 'allowSearches'>): SearchGrant;
+  grantFor(job: Pick<Job, 'request' | 'maxSearches'>): SearchGrant;
 }

@@ -13,7 +13,7 @@ import type { AtLeastOne } from '../cli/models.js';
 import type { CircuitStatus } from '../health/circuit.js';
 import type { BackgroundJobs } from '../jobs/background-jobs.js';
 import type { ClientJobs } from '../jobs/client-jobs.js';
-import type { JobRunner } from '../jobs/job-runner.js';
+import type { OpenJobs } from '../jobs/open-jobs.js';
 import type { WaitingRoom } from '../jobs/waiting-room.js';
 import type { Host } from '../lifecycle/host.js';
 import type { Supervisor } from '../lifecycle/supervisor.js';
@@ -32,7 +32,7 @@ export interface StatusSources extends ReasonSources {
   readonly room: Pick<WaitingRoom, 'active' | 'waiting' | 'limits' | 'fullSince' | 'waitingClients'>;
   readonly lastHour: Pick<LastHour, 'recentlyRefused' | 'body' | 'day' | 'totalRequests'>;
   readonly metrics: Pick<PrimaryMetrics, 'jobs'>;
-  readonly runner: Pick<JobRunner, 'running'>;
+  readonly openJobs: Pick<OpenJobs, 'running'>;
   readonly clientJobs: Pick<ClientJobs, 'idOf'>;
   readonly background: Pick<BackgroundJobs, 'load'>;
   readonly workers: Pick<Workers, 'snapshot'>;
@@ -142,7 +142,7 @@ export class Status {
   }
 
   #observability(withPids: boolean): HealthBody['observability'] {
-    const { room, metrics, runner, clis, lastHour } = this.#sources;
+    const { room, metrics, openJobs, clis, lastHour } = this.#sources;
     const renewals = renewalFaultsOf(this.#visible(withPids));
     return {
       started_at: this.#startedAt,
@@ -150,7 +150,7 @@ export class Status {
       model_runtime: {
         active_requests: room.active,
         queued_requests: room.waiting,
-        active_ages_ms: runner.running.map(({ executionMs }) => executionMs),
+        active_ages_ms: openJobs.running.map(({ executionMs }) => executionMs),
         max_concurrent: room.limits.maxActive,
         max_queue: room.limits.maxWaiting,
         rejected_total: metrics.jobs.rejected,
@@ -186,8 +186,8 @@ export class Status {
   }
 
   #slots(withNames: boolean): StatusBody['slots'] {
-    const { room, runner, clientJobs } = this.#sources;
-    const running = runner.running.map((job) => {
+    const { room, openJobs, clientJobs } = this.#sources;
+    const running = openJobs.running.map((job) => {
       const { client, operation, model } = job.request;
       const what = { client: nameOf(client, withNames), operation, model };
       const id = withNames ? clientJobs.idOf(job) : null;

@@ -391,7 +391,18 @@ function backgroundJobs(state: State, runner: JobRunner, room: WaitingRoom, opti
     endedByAdmin: (by: string, job: EndedByAdmin) => void state.endedByAdmin.push([by, job]),
   };
   const recordEnd = async () => {};
-  const parts = { runner, room, turnGate: oneHostGate, store: sharedJobs ?? store, stored, observer, recordEnd, clock };
+  const { openJobs } = runner;
+  const parts = {
+    runner,
+    openJobs,
+    room,
+    turnGate: oneHostGate,
+    store: sharedJobs ?? store,
+    stored,
+    observer,
+    recordEnd,
+    clock,
+  };
   const jobs = new BackgroundJobs(parts, { maxJobs });
   const clientJobs = new ClientJobs(jobs, parts);
   let requests = 0;
@@ -432,7 +443,7 @@ export function jobHarness(options: JobOptions = {}) {
   const acquire = acquisition(state, options);
   /** CLIs with a limit, then one without limit and name. */
   const clis = [...Object.keys(cliLimits), ''].map((name) =>
-    scriptedModelCli(name, state, acquire, () => runner.rerouteWaiting(() => true)),
+    scriptedModelCli(name, state, acquire, () => runner.moves.moveWaiting(() => true)),
   );
   const lastCli = clis.at(-1) as ModelCli;
   const router = routerTo(clis, state, options.models);
@@ -474,7 +485,7 @@ export function jobHarness(options: JobOptions = {}) {
       return end.conversation.id;
     },
     /** Returns the jobs that are next to get a slot, of the CLI without a limit. */
-    next: () => runner.next(lastCli),
+    next: () => runner.openJobs.next(lastCli),
     outcomes: () => state.ends.map(({ requestId, end }) => [requestId, end.outcome]),
     /** Expects that everything that was acquired has been released, once. */
     expectTidy: async () => {
@@ -483,7 +494,7 @@ export function jobHarness(options: JobOptions = {}) {
       await clock.advance(1050); // positions are sent once more
       expect([room.active, room.waiting, clock.pending]).toEqual([0, 0, 0]);
       expect(state.processes.map(({ released }) => released.length)).toEqual(state.processes.map(() => 1));
-      expect(runner.running).toEqual([]);
+      expect(runner.openJobs.running).toEqual([]);
     },
   });
 }

@@ -124,7 +124,7 @@ class JobPlayer implements Player<JobStep> {
     else if ('which' in step) this.#act(step.type, step.which);
     else if (step.type === 'linger') this.#doesLinger = true;
     else if (step.type === 'miss-start') this.#missesStart = true;
-    else this.#harness.runner.cutAll(shutdown);
+    else this.#harness.runner.openJobs.cutAll(shutdown);
   }
 
   check(): void {
@@ -137,7 +137,7 @@ class JobPlayer implements Player<JobStep> {
       true,
     );
     ok(processes.length - released + this.#lingering.length <= room.active);
-    ok(runner.running.length <= room.active);
+    ok(runner.openJobs.running.length <= room.active);
     const ended = ends.map(({ requestId }) => requestId);
     equal(new Set(ended).size, ended.length);
     ok(ended.length <= this.#accepted);
@@ -159,7 +159,7 @@ class JobPlayer implements Player<JobStep> {
   async finish(): Promise<void> {
     const { ends, conversations, runner } = this.#harness;
     this.#doesLinger = false;
-    runner.cutAll(shutdown);
+    runner.openJobs.cutAll(shutdown);
     for (const vanish of this.#lingering.splice(0)) vanish();
     const streams = await Promise.all(this.#read);
     await this.#harness.expectTidy();

@@ -104,16 +104,12 @@ describe('The turn after an answer', () => {
   const request = { operation: 'chat', model: 'opus', schema: null, effort: null };
 
   async function nextOf(job: object, interrupt = false, isShared = false) {
-    const checkInterrupt = () => {
-      throw new Error('no plain text');
-    };
     const open = {
       conversationId: 'c',
       hasStarted: true,
       turn: { isFirst: false, system: null },
       background: null,
       request,
-      checkInterrupt,
       ...job,
     };
     const store = { jobs: { shared: isShared ? {} : null } };
@@ -146,6 +142,7 @@ describe('The turn after an answer', () => {
   });
 
   it('is refused together with an end that the answer cannot have', async () => {
-    await expect(nextOf({}, true)).rejects.toThrow('no plain text');
+    const structured = { request: { ...request, schema: '{}' } };
+    await expect(nextOf(structured, true)).rejects.toThrow('an answer in plain text');
   });
 });

@@ -74,7 +74,7 @@ describe('The spans of a job', () => {
     const first = all(harness.run({ text: 'untraced' }));
     const second = all(harness.run(asked));
     await harness.clock.advance(5000);
-    harness.runner.cutAll(new RelayError('shutting_down', 'the service ends'));
+    harness.runner.openJobs.cutAll(new RelayError('shutting_down', 'the service ends'));
     await Promise.all([first, second]);
     const [wait, ...others] = spans();
     expect(others).toEqual([]);

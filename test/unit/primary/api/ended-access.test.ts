@@ -16,7 +16,7 @@ it('The jobs and idle processes of clients without access end, and those of othe
   const pool = { endSessionsOf: end('processes') };
   const parts = {
     clients: { hasAccess: (client: string) => client === 'key bob' },
-    runner: { callers },
+    openJobs: { callers },
     background: { cancelOf: end('background jobs') },
     logins: { all: [{ pool }] },
   };
@@ -44,7 +44,7 @@ it('The jobs and idle processes of a key end when it expires, as those of a revo
     void lists[list].push(...all.filter(isAmong));
   const callers = all.map((client) => ({ request: jobRequest({ client }), cut: () => void lists.jobs.push(client) }));
   const logins = { all: [{ pool: { endSessionsOf: end('processes') } }] };
-  const parts = { clients, runner: { callers }, background: { cancelOf: end('background') }, logins };
+  const parts = { clients, openJobs: { callers }, background: { cancelOf: end('background') }, logins };
   endJobsWithoutAccess(parts, clock);
   expect(lists).toEqual({ jobs: [], background: [], processes: [] });
   await clock.advance(1000);

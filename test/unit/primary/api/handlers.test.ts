@@ -32,6 +32,7 @@ function createHandlers(services: object = {}) {
     clock: { now: () => 0 },
     phase: () => 'ready',
     noteActivity: () => {},
+    yieldInOrder: async () => {},
     turnGate: oneHostGate,
     catalog,
   };

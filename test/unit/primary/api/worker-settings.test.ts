@@ -1,4 +1,4 @@
-import { workerSettings } from '../../../../src/primary/api/handlers.js';
+import { workerSettings } from '../../../../src/primary/api/worker-settings.js';
 import type { Addresses } from '../../../../src/primary/workers/addresses.js';
 import { loadConfig } from '../../../../src/shared/config/config.js';
 import { workerSettingsSchema } from '../../../../src/shared/ipc/protocol.js';

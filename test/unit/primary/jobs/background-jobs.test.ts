@@ -215,7 +215,7 @@ describe('A background job that cannot start', () => {
     const id = await harness.accept();
     await harness.clock.advance(61_000); // the job is in the queue
     harness.jobs.stop();
-    harness.runner.cutAll(new RelayError('shutting_down', 'the service ends'));
+    harness.runner.openJobs.cutAll(new RelayError('shutting_down', 'the service ends'));
     await harness.clock.advance(5000);
     expect(await harness.statusOf(id)).toBe('queued');
     expect([harness.store.starts, harness.backgroundOutcomes()]).toEqual([[], []]);

@@ -56,7 +56,7 @@ describe('An administrator', () => {
     const harness = jobHarness({ script: hangs });
     const job = harness.start({ requestId: 'its request' });
     await settled();
-    const id = harness.clientJobs.idOf(harness.runner.running[0] as Job);
+    const id = harness.clientJobs.idOf(harness.runner.openJobs.running[0] as Job);
     await expect(harness.delete(id, 'b')).rejects.toEqual(missing);
     for (const other of [`2${id.slice(1)}`, `${id.slice(0, -1)}!`, id.replace(/-.*/, '-12345678')])
       await expect(harness.clientJobs.delete({ ...byRoot, id: other })).rejects.toEqual(missing);
@@ -73,7 +73,7 @@ describe('An administrator', () => {
     const harness = jobHarness({ script: hangs });
     const job = harness.start();
     await settled();
-    expect(await harness.delete(harness.clientJobs.idOf(harness.runner.running[0] as Job))).toBe('cancelled');
+    expect(await harness.delete(harness.clientJobs.idOf(harness.runner.openJobs.running[0] as Job))).toBe('cancelled');
     expect(await job.end()).toMatchObject({ outcome: 'cancelled' });
     expect(harness.endedByAdmin).toEqual([]);
   });

@@ -30,7 +30,7 @@ it('A waiting job whose client has lost its account ends with 503 and a time', a
   const harness = jobHarness({ maxActive: 1, script: [hangs, answers] });
   const running = harness.start();
   const parked = harness.finish();
-  harness.runner.rerouteWaiting(() => false);
+  harness.runner.moves.moveWaiting(() => false);
   const failure = { code: 'shutting_down', retryAfterSeconds: 1 };
   expect(await parked).toMatchObject({ outcome: 'shutting_down', failure });
   running.leave();

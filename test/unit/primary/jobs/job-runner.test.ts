@@ -1,3 +1,4 @@
+import { interruptJob } from '../../../../src/features/steering/steered-job.js';
 import { plainLaunch, type TurnEnd } from '../../../../src/primary/cli/contract/adapter.js';
 import type { ModelChoice } from '../../../../src/primary/cli/models.js';
 import type { Job } from '../../../../src/primary/jobs/job.js';
@@ -102,9 +103,9 @@ describe('A successful job', () => {
     await harness.clock.advance(30);
     jobs.push(harness.start(), harness.start());
     await harness.clock.advance(10);
-    expect(harness.runner.running.map(({ executionMs }) => executionMs)).toEqual([40, 10]);
+    expect(harness.runner.openJobs.running.map(({ executionMs }) => executionMs)).toEqual([40, 10]);
     const startedAt = harness.clock.now() - 40;
-    expect(harness.runner.running.map((job) => [job.number, job.startedAt])).toEqual([
+    expect(harness.runner.openJobs.running.map((job) => [job.number, job.startedAt])).toEqual([
       [1, startedAt],
       [2, startedAt + 30],
     ]);
@@ -159,7 +160,7 @@ describe('A successful job', () => {
     const harness = jobHarness({ script: hangs });
     const [first, second] = [all(harness.run()), all(harness.run())];
     await harness.clock.advance(4000);
-    harness.runner.cutAll(shutdown);
+    harness.runner.openJobs.cutAll(shutdown);
     expect(endOf(await first)).toMatchObject({ queueMs: 0, executionMs: 4000 });
     expect(endOf(await second)).toMatchObject({ queueMs: 4000, executionMs: 0 });
     await settled();
@@ -197,7 +198,7 @@ describe('The usage in the end of a job', () => {
     harness.countTokens = () => forever;
     const running = harness.finish({ operation: 'chat' });
     await settled();
-    harness.runner.cutAll(shutdown);
+    harness.runner.openJobs.cutAll(shutdown);
     expect(await running).toMatchObject({ outcome: 'shutting_down', ...used });
   });
 });
@@ -330,7 +331,7 @@ describe('A job that does not succeed', () => {
     const harness = jobHarness({ script: hangs });
     const jobs = [1, 2, 3].map(() => harness.finish());
     await settled();
-    harness.runner.cutAll(shutdown);
+    harness.runner.openJobs.cutAll(shutdown);
     for (const end of await Promise.all(jobs))
       expect(end).toMatchObject({ outcome: 'shutting_down', failure: { retryAfterSeconds: 1 } });
     expect(harness.outcomes()).toHaveLength(3);
@@ -369,9 +370,9 @@ describe('A job', () => {
     const harness = jobHarness({ script: hangs });
     const running = harness.start();
     await settled();
-    harness.runner.cutAll(shutdown);
+    harness.runner.openJobs.cutAll(shutdown);
     running.leave();
-    harness.runner.cutAll(new RelayError('timeout', 'later'));
+    harness.runner.openJobs.cutAll(new RelayError('timeout', 'later'));
     expect(await running.end()).toMatchObject({ outcome: 'shutting_down' });
     expect(harness.outcomes()).toEqual([['job 1', 'shutting_down']]);
   });
@@ -380,7 +381,7 @@ describe('A job', () => {
     const { wait, open } = barrier();
     const harness = jobHarness({ release: wait });
     await all(harness.run());
-    harness.runner.cutAll(shutdown);
+    harness.runner.openJobs.cutAll(shutdown);
     await settled();
     open();
     await settled();
@@ -394,7 +395,7 @@ describe('A job', () => {
     const next = all(harness.run());
     await harness.clock.advance(14_000);
     expect([harness.room.active, harness.room.waiting]).toEqual([1, 1]);
-    harness.runner.cutAll(shutdown);
+    harness.runner.openJobs.cutAll(shutdown);
     await next;
     await settled();
     await harness.run().next(); // later jobs are not cut
@@ -434,7 +435,7 @@ describe('A job that its client ends early', () => {
   async function interruptible(harness: ReturnType<typeof jobHarness>, ended: { resolve(end: TurnEnd): void }) {
     const job = harness.start({ isStreamed: true });
     await settled();
-    const [running] = harness.runner.running as [Job];
+    const [running] = harness.runner.openJobs.running as [Job];
     const interrupt = () => {
       ended.resolve({ ...turnEnd, isCutShort: true });
       return true;
@@ -457,7 +458,7 @@ describe('A job that its client ends early', () => {
     await harness.finish();
     harness.health.circuits.tryAgain();
     const { job, running } = await interruptible(harness, ended);
-    expect(running.interrupt()).toBe(true);
+    expect(interruptJob(running)).toBe(true);
     expect(await job.end()).toMatchObject({ outcome: 'ok', isCutShort: true });
     expect(harness.health.circuits.account.state.name).toBe(state);
     harness.health.circuits.stop();
@@ -473,7 +474,7 @@ describe('The upcoming jobs', () => {
       { launch: { ...plainLaunch(null), system: 'of c' }, conversation: null, tenant: null },
       { launch: { ...plainLaunch(null), system: 'of a' }, conversation: null, tenant: null },
     ]);
-    harness.runner.cutAll(shutdown);
+    harness.runner.openJobs.cutAll(shutdown);
     await Promise.all(jobs);
     await settled();
     expect(harness.next()).toEqual([]);
@@ -488,7 +489,7 @@ describe('The upcoming jobs', () => {
     expect(harness.next()).toEqual([
       { launch, conversation: { id, messageCount: 2, client: 'a', launch }, tenant: null },
     ]);
-    harness.runner.cutAll(shutdown);
+    harness.runner.openJobs.cutAll(shutdown);
     await Promise.all(jobs);
   });
 });
@@ -499,7 +500,7 @@ describe('The admission of a job', () => {
     const jobs = [all(harness.run()), all(harness.run())];
     expect(() => harness.run()).toThrow(expect.objectContaining({ code: 'concurrency_limited' }));
     expect([harness.room.active, harness.room.waiting, harness.room.refused]).toEqual([1, 1, 1]);
-    harness.runner.cutAll(shutdown);
+    harness.runner.openJobs.cutAll(shutdown);
     await Promise.all(jobs);
     expect(harness.outcomes()).toHaveLength(2);
     await harness.expectTidy();
@@ -513,7 +514,7 @@ describe('The admission of a job', () => {
     await settled();
     const refused = () => harness.run({ operation: 'chat', conversationId: id });
     expect(refused).toThrow(expect.objectContaining({ code: 'concurrency_limited' }));
-    harness.runner.cutAll(shutdown);
+    harness.runner.openJobs.cutAll(shutdown);
     await running;
     await settled();
     expect(await harness.turn(id)).toBe(id);
@@ -523,7 +524,7 @@ describe('The admission of a job', () => {
     const harness = jobHarness({ script: hangs });
     const jobs = [all(harness.run()), all(harness.run({ text: 'é'.repeat(300), system: 'x'.repeat(400) }))];
     expect(() => harness.run({ text: 'y' })).toThrow(expect.objectContaining({ code: 'concurrency_limited' }));
-    harness.runner.cutAll(shutdown);
+    harness.runner.openJobs.cutAll(shutdown);
     await Promise.all(jobs);
   });
 

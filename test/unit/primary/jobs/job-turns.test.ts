@@ -99,7 +99,7 @@ describe('A turn of a conversation', () => {
     const [running, waiting] = [1, 2].map(() => harness.finish({ operation: 'chat', conversationId: id }));
     await harness.clock.advance(15_000);
     expect((await waiting)?.outcome).toBe('queue_timeout');
-    harness.runner.cutAll(shutdown);
+    harness.runner.openJobs.cutAll(shutdown);
     await running;
     await harness.expectTidy();
   });

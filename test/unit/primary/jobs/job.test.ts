@@ -42,14 +42,13 @@ describe('The signal of a job', () => {
 
   it('is aborted when the job has waited too long, or when the execution has, counted from its start', async () => {
     const [waiting, running] = [open(), open()];
-    waiting.job.limitWaiting(15_000);
-    running.job.limitWaiting(15_000);
+    const late = new RelayError('queue_timeout', 'late');
+    for (const { job } of [waiting, running]) job.limitTime(15_000, () => late);
     await running.clock.advance(14_000);
     running.job.start(2000);
-    const queue = 'waited 15000 ms for a slot (MODEL_API_QUEUE_TIMEOUT_MS)';
     const model = 'the model took longer than 2000 ms (MODEL_API_TIMEOUT)';
     for (const [{ clock, job }, ms, code, message] of [
-      [waiting, 15_000, 'queue_timeout', queue],
+      [waiting, 15_000, 'queue_timeout', 'late'],
       [running, 2000, 'timeout', model],
     ] as const) {
       await clock.advance(ms - 1);
@@ -98,6 +97,14 @@ describe('The times of a job', () => {
 });
 
 describe('The end of a job', () => {
+  it('hides the messages that the job got while it ran in the stderr of its failure', () => {
+    const { job } = open();
+    job.addedTexts.push('The password is swordfish, by the way.');
+    const stderr = 'panic at: The password is swordfish, by the way.';
+    const { failure } = failedEnd(job, cliError('crashed', 'it crashed', { stderr }));
+    expect(failure.stderr).not.toContain('swordfish');
+  });
+
   it('is ok with the answer of the CLI, whose model name is preferred to the requested one', async () => {
     const { clock, job } = open(undefined, 'short');
     await clock.advance(5);
@@ -145,51 +152,5 @@ describe('The end of a job', () => {
     expect(failedEnd(open().job, new RelayError('shutting_down', '', { retryAfterSeconds: 5 })).failure).toMatchObject({
       retryAfterSeconds: 5,
     });
-  });
-});
-
-describe('A running job', () => {
-  /** Starts a job whose turn takes messages, and can be ended once. */
-  function running() {
-    const { job } = open();
-    const taken: string[] = [];
-    let isOpen = true;
-    const interrupt = () => {
-      const wasOpen = isOpen;
-      isOpen = false;
-      return wasOpen;
-    };
-    job.start(1000);
-    job.turnControl = { interrupt, addMessage: async (text) => taken.push(text) > 0 };
-    return { job, taken };
-  }
-
-  it('stays interrupted if a second request comes too late', () => {
-    const { job } = running();
-    expect([job.interrupt(), job.interrupt(), job.isInterrupted]).toEqual([true, false, true]);
-    job.close();
-  });
-
-  it('takes a limited number of messages, and of bytes', async () => {
-    const { job, taken } = running();
-    const fates = [];
-    for (let at = 0; at < 22; at++) fates.push(await job.addMessage(`${at}`));
-    expect(fates.map(Number).join('')).toBe(`${'1'.repeat(20)}00`);
-    expect(taken).toHaveLength(20);
-    const other = running();
-    expect(await other.job.addMessage('é'.repeat(100_000))).toBe(true);
-    expect(await other.job.addMessage('é'.repeat(100_000))).toBe(false);
-    expect(await other.job.addMessage('short')).toBe(true);
-    job.close();
-    other.job.close();
-  });
-
-  it('hides the messages that it got in the stderr of its failure', async () => {
-    const { job } = running();
-    await job.addMessage('The password is swordfish, by the way.');
-    const stderr = 'panic at: The password is swordfish, by the way.';
-    const { failure } = failedEnd(job, cliError('crashed', 'it crashed', { stderr }));
-    expect(failure.stderr).not.toContain('swordfish');
-    job.close();
   });
 });
