@@ -12,6 +12,7 @@ import { GroupContainments } from '../../../src/primary/cli/terminate/group-cont
 import { SeenClients } from '../../../src/primary/health/evidence.js';
 import { loadConfig } from '../../../src/shared/config/config.js';
 import type { ReadinessEntry } from '../../../src/shared/health.js';
+import type { Instance } from '../../../src/shared/process/proc.js';
 import { temporaryFolder } from '../basics/folder.js';
 import { LogBook } from '../basics/log-book.js';
 import { clock, temporaryInstance } from '../processes/trees.js';
@@ -45,6 +46,22 @@ export function echoCli(name: string, extras: Capabilities = {}, command: Adapte
   return { name, adapter };
 }
 
+/**
+ * The model CLIs of all tests of a file start their processes as one service, because a new one would first read all processes of the
+ * machine.
+ */
+let house: Promise<{ readonly instance: Instance & AsyncDisposable; readonly containments: GroupContainments }> | null =
+  null;
+const serials = { last: 0 };
+afterAll(async () => {
+  if (house !== null) await (await house).instance[Symbol.asyncDispose]();
+});
+
+async function openHouse() {
+  const instance = await temporaryInstance();
+  return { instance, containments: new GroupContainments(instance, null, clock) };
+}
+
 /** Builds model CLIs as in the service, with real processes. */
 export async function modelClisOf(
   named: AtLeastOne<NamedAdapter>,
@@ -52,9 +69,9 @@ export async function modelClisOf(
   optionsOf?: (client: string) => RouteOptions,
 ) {
   const folder = await temporaryFolder();
-  const instance = await temporaryInstance();
+  house ??= openHouse();
+  const { instance, containments } = await house;
   const config = await loadConfig(env, async () => '');
-  const containments = new GroupContainments(instance, null, clock);
   const termination = { containments, killTree: async () => {}, warnings: [], fault: null };
   const folders = { runtimeDirectory: folder.path, workDirectory: folder.path, searchPath: '/usr/bin:/bin' };
   const host = {
@@ -80,14 +97,12 @@ export async function modelClisOf(
   };
   const context = { ...listeners, redactor: noSecrets, clients: new SeenClients() };
   const names = new ModelNames(config, named);
-  const serials = { last: 0 };
   const clis = createModelClis(config, host, names, context, serials);
   const accountParts = { config, host, names, serials, context };
   const router = new ModelRouter(names, clis, optionsOf);
   const dispose = async () => {
     for (const { health } of clis) health.stop();
     await closeClis(clis, host);
-    await instance[Symbol.asyncDispose]();
     await folder[Symbol.asyncDispose]();
   };
   return { clis, names, accountParts, router, config, checks, folder, [Symbol.asyncDispose]: dispose };
