@@ -45,6 +45,7 @@ import { ClientJobs } from './jobs/client-jobs.js';
 import { JobPuller } from './jobs/job-puller.js';
 import { JobRunner } from './jobs/job-runner.js';
 import { RemoteJobs } from './jobs/remote-jobs.js';
+import { startCheck } from './jobs/start-check.js';
 import { StoredJobs } from './jobs/stored-jobs.js';
 import { WaitingRoom } from './jobs/waiting-room.js';
 import { createBanner } from './lifecycle/banner.js';
@@ -173,7 +174,8 @@ function coreOf(parts: EarlierParts & Jobs & WorkerParts): Parameters<FeatureHoo
   // the channel knows the calls of all features, but its type does not
   const workers = parts.workers as unknown as PrimaryCore['workers'];
   const { names, replica, conversations } = parts;
-  return { ...parts, workers, reportsCosts: names.reportCosts, conversations: replica ?? conversations };
+  const checkStart = startCheck(parts);
+  return { ...parts, workers, reportsCosts: names.reportCosts, conversations: replica ?? conversations, checkStart };
 }
 
 /** Sets the handlers of all signals. */
@@ -362,10 +364,7 @@ function createJobs(parts: EarlierParts) {
       journal: store.conversations,
       observer: observeJobs({ ...listeners, jobs: metrics.jobs, sizes, tokenFactors }),
       countTokens: (texts, client) => tokens.countUrgently(texts, client),
-      checkStart: (request) => {
-        parts.clients.checkAccess(request.client, clock.now());
-        parts.features.startJob(request);
-      },
+      checkStart: startCheck(parts),
       isStoreUp: () => store.isUp,
       features: parts.features,
     },

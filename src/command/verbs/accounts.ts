@@ -322,11 +322,12 @@ function stateOf({ status, breaker, jobs, needs_login: needsLogin }: AccountBody
   return jobs === 0 ? 'ready' : `ready, ${formatCount(jobs, 'job')}`;
 }
 
-function quotaOf({ breaker: { windows } }: AccountBody): string {
+function quotaOf({ breaker: { windows }, weight }: AccountBody): string {
   const used = windows.flatMap(({ name, utilization }) =>
     utilization === null ? [] : [`${name} ${Math.round(utilization * 100)} %`],
   );
-  return used.length === 0 ? 'quota unknown' : used.join(', ');
+  if (used.length === 0) return 'quota unknown';
+  return [...used, ...(weight === 1 ? [] : [`weight ${weight}`])].join(', ');
 }
 
 function ageOf(ms: number): string {

@@ -15,10 +15,24 @@ export interface AccountState {
   readonly isNotReady: boolean;
   /** Whether one of its processes waits for the next turn of the job's conversation. */
   readonly hasSession: boolean;
+  /** Whether it had the last turn of the job's conversation. */
+  readonly hadTurn: boolean;
   /** Number of its waiting and running jobs. */
   readonly jobs: number;
   /** Maximum number of its running jobs; null for no limit. */
   readonly maxRunning: number | null;
+  /** Whether it serves only while all others cannot. */
+  readonly isSpare: boolean;
+  /** Its next turn among the accounts of the client. */
+  readonly turn: number;
+  /** Number of jobs that it gets in relation to others. */
+  readonly weight: number;
+}
+
+/** Account of a job, and why it was chosen, as the end of a sentence after *because*. */
+export interface PickedAccount<A> {
+  readonly account: A;
+  readonly reason: string;
 }
 
 /**
@@ -43,19 +57,38 @@ export function eligibleAccounts<A extends OwnedAccount>(
 }
 
 /**
- * Returns the account that serves a job: of the usable ones the one with the process of the conversation, else the
- * first below its limit, else the one with the fewest jobs for its limit. Returns undefined if no account is eligible.
+ * Returns the account that serves a job: of the usable ones the one with the process of the conversation, else the one
+ * that had its last turn, else one below its limit whose turn is next. Returns null if no account is eligible.
  */
-export function pickAccount<A>(eligible: readonly A[], stateOf: (account: A) => AccountState): A | undefined {
-  const ranked = eligible.map((account) => ({ account, rank: rankOf(stateOf(account)) }));
+export function pickAccount<A>(eligible: readonly A[], stateOf: (account: A) => AccountState): PickedAccount<A> | null {
+  const ranked = eligible.map((account) => {
+    const state = stateOf(account);
+    return { account, state, rank: rankOf(state) };
+  });
   // the sort is stable, so equal accounts keep their order
-  return ranked.toSorted((a, b) => compare(a.rank, b.rank))[0]?.account;
+  const [first, ...others] = ranked.toSorted((a, b) => compare(a.rank, b.rank));
+  if (first === undefined) return null;
+  const left = others.filter(({ rank }) => compare(rank.slice(0, turnAt), first.rank.slice(0, turnAt)) === 0);
+  return { account: first.account, reason: reasonOf(first.state, others.length, left.length) };
 }
 
 /** Returns numbers to compare one by one; the smaller is preferred. */
-function rankOf({ isRefused, isNotReady, hasSession, jobs, maxRunning }: AccountState): readonly number[] {
+function rankOf(state: AccountState): readonly number[] {
+  const { isRefused, isNotReady, hasSession, hadTurn, jobs, maxRunning, isSpare, turn, weight } = state;
   const load = maxRunning === null ? 0 : jobs / maxRunning;
-  return [Number(isRefused), Number(isNotReady), Number(!hasSession), load < 1 ? 0 : load];
+  const distance = hasSession ? 0 : hadTurn ? 1 : 2;
+  return [Number(isRefused), Number(isNotReady), distance, load < 1 ? 0 : load, Number(isSpare), turn, -weight];
+}
+
+/** Position of the turn in the rank: accounts whose numbers before it are equal take turns. */
+const turnAt = 5;
+
+/** Gives no figures: only owners and administrators see how much of a quota is left. */
+function reasonOf({ hasSession, hadTurn }: AccountState, others: number, left: number): string {
+  if (others === 0) return 'it is the only one that may serve its client';
+  if (hasSession || hadTurn) return 'it had the last turn of the conversation';
+  if (left === 0) return 'the others are blocked, not ready, at their limit or spare';
+  return 'it was its turn by what is left of the quotas';
 }
 
 function compare(a: readonly number[], b: readonly number[]): number {

@@ -6,6 +6,8 @@ import { type CliHost, ModelCli, sharedProgram } from '../../primary/cli/model-c
 import type { AtLeastOne } from '../../primary/cli/models.js';
 import type { CliProgram } from '../../primary/cli/process/program.js';
 import type { Secret } from '../../primary/cli/process/redactor.js';
+import type { AccountJob } from '../../primary/cli/route.js';
+import { setNewest } from '../../shared/bounded-map.js';
 import { optionHolder, readClientId } from '../../shared/client.js';
 import {
   type AccountLine,
@@ -17,7 +19,9 @@ import type { Config, Environment } from '../../shared/config/config.js';
 import type { Logger } from '../../shared/log/logger.js';
 import { fileFault } from '../../shared/text/system-error.js';
 import { eligibleAccounts, pickAccount } from './account-choice.js';
+import { AccountTurns } from './account-turns.js';
 import { LoginFence, type LoginPlace } from './login-fence.js';
+import { weightOf } from './quota-share.js';
 import type { AccountLogger } from './shared.js';
 
 /** Account with all that its instance of the model CLI needs. */
@@ -58,21 +62,14 @@ export interface AccountsSource {
 /** Parts for the instances of the model CLIs. */
 export type AccountParts = Pick<LoginsParts, 'config' | 'host' | 'names' | 'serials' | 'context'>;
 
-/** Job as the choice of its account sees it. */
-export interface AccountJob {
-  readonly client: string;
-  /** Returns the id under which a process may wait for the job; null if none can. */
-  readonly sessionId: () => string | null;
-  /** Circuit of its route. */
-  readonly circuit: string;
-  /** Name of the only account to choose; null for any. */
-  readonly account: string | null;
-}
-
 interface NamedAccount {
   readonly prepared: PreparedAccount;
   readonly cli: ModelCli;
 }
+
+/** Conversations whose account is remembered, and combinations of accounts; the least recently used are forgotten. */
+const maxConversations = 10_000;
+const maxGroups = 1000;
 
 /** Maximum number of checks at once. All CLIs of a service without accounts are checked at once. */
 const maxChecks = 8;
@@ -97,6 +94,10 @@ export class CliAccounts implements Logins {
   /** Removed accounts, whose jobs may still run. */
   #retired: ModelCli[] = [];
   readonly #programs = new Map<string, CliProgram>();
+  /** Turns of the accounts that may serve the same clients, by their names. */
+  readonly #turns = new Map<string, AccountTurns<ModelCli>>();
+  /** Label of the account that had the last turn of each conversation. */
+  readonly #lastTurns = new Map<string, string>();
   #isStarted = false;
   /** Watch of the accounts file; null without one. */
   #file: WatchedFile | null = null;
@@ -207,21 +208,49 @@ export class CliAccounts implements Logins {
 
   /**
    * Returns the account that serves a job, for any account of its CLI; null if no account may serve its client. Prefers
-   * the account that has the process of its conversation.
+   * the account that has the process of its conversation, and then the one that had its last turn.
    */
-  choose(cli: ModelCli, { client, sessionId, circuit, account }: AccountJob): ModelCli | null {
+  choose(cli: ModelCli, { client, sessionId, circuit, account }: AccountJob) {
     const all = this.#eligible(cli, client);
     const eligible = account === null ? all : all.filter((each) => each.accountName === account);
-    if (eligible.length <= 1) return eligible[0] ?? null;
+    if (this.#named.size === 0) return eligible[0] === undefined ? null : { cli: eligible[0] };
     const id = sessionId();
+    const last = id === null ? undefined : this.#lastTurns.get(id);
+    const turns = this.#turnsOf(all);
     const picked = pickAccount(eligible, (each) => ({
       isRefused: each.health.circuits.isBlocked(circuit),
       isNotReady: each.health.checks.current.status === 'not_ready',
       hasSession: id !== null && each.pool.hasSessionOf(id),
+      hadTurn: last === each.label,
       jobs: each.jobs,
       maxRunning: each.account?.maxRunning ?? null,
+      isSpare: each.account?.isSpare ?? false,
+      turn: turns.nextOf(each),
+      weight: this.#weightOf(each, circuit),
     }));
-    return picked ?? null;
+    const hasLost = last !== undefined && !eligible.some(({ label }) => label === last);
+    const loss = `the account of the conversation, ${last}, serves this client no longer, and `;
+    return picked && { cli: picked.account, reason: `${hasLost ? loss : ''}${picked.reason}` };
+  }
+
+  /** Counts a job for the turns of the accounts, and remembers which one has its conversation. */
+  recordJob(cli: ModelCli, { client, sessionId, circuit }: AccountJob): void {
+    if (this.#named.size === 0) return;
+    const id = sessionId();
+    if (id !== null) setNewest(this.#lastTurns, id, cli.label, maxConversations);
+    const eligible = this.#eligible(cli, client);
+    if (eligible.length > 1) this.#turnsOf(eligible).countJob(cli, this.#weightOf(cli, circuit));
+  }
+
+  #turnsOf(eligible: readonly ModelCli[]): AccountTurns<ModelCli> {
+    const key = eligible.map(({ label }) => label).join(' ');
+    const turns = this.#turns.get(key) ?? new AccountTurns();
+    setNewest(this.#turns, key, turns, maxGroups);
+    return turns;
+  }
+
+  #weightOf({ health }: Pick<ModelCli, 'health'>, circuit: string): number {
+    return weightOf(health.windows.current, circuit, this.#parts.host.clock.now());
   }
 
   mayServe(cli: ModelCli, client: string): boolean {

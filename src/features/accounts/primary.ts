@@ -2,22 +2,38 @@ import type { CreatePrimaryPart, PrimaryCore } from '../../primary/features/feat
 import { breakerBodyOf } from '../../primary/observe/status.js';
 import type { AccountBody, AccountList } from '../../shared/api/accounts.js';
 import { holderOf, optionHolder } from '../../shared/client.js';
-import { timestamp } from '../../shared/clock.js';
+import { type Clock, timestamp } from '../../shared/clock.js';
 import type { Handlers } from '../../shared/ipc/peer.js';
-import type { calls } from './shared.js';
+import { weightOf } from './quota-share.js';
+import { type calls, metrics } from './shared.js';
 
-export const createAccountsPart: CreatePrimaryPart = ({ clis }) => {
+export const createAccountsPart: CreatePrimaryPart = ({ clis, host: { clock } }) => {
   const handlers: Handlers<typeof calls> = {
-    listAccounts: ({ owner, withOpen }) => accountList(clis, owner, withOpen),
+    listAccounts: ({ owner, withOpen }) => accountList(clis, clock, owner, withOpen),
   };
-  return { handlers };
+  const read = () => {
+    const named = clis.filter(({ account }) => account !== null);
+    const figuresOf = (name: string) =>
+      named.filter((cli) => cli.name === name).map((cli) => [cli.accountName, weightNow(cli, clock)] as const);
+    return Object.fromEntries(named.map(({ name }) => [name, Object.fromEntries(figuresOf(name))]));
+  };
+  return { handlers, gauges: [{ name: 'account_weight', ...metrics.account_weight, read }] };
 };
+
+function weightNow({ health }: Pick<PrimaryCore['clis'][number], 'health'>, clock: Pick<Clock, 'now'>): number {
+  return Math.round(weightOf(health.windows.current, '', clock.now()) * 100) / 100;
+}
 
 /**
  * Returns all accounts, or the accounts that this client owns. `withOpen`: also the accounts without owners.
  */
-export function accountList(clis: PrimaryCore['clis'], owner: string | null, withOpen: boolean): AccountList {
-  const bodies = clis.map(accountBodyOf);
+export function accountList(
+  clis: PrimaryCore['clis'],
+  clock: Pick<Clock, 'now'>,
+  owner: string | null,
+  withOpen: boolean,
+): AccountList {
+  const bodies = clis.map((cli) => accountBodyOf(cli, clock));
   if (owner === null) return { count: bodies.length, accounts: bodies };
   const ownNames = new Set([owner, optionHolder(owner), holderOf(owner)]);
   const accounts = bodies.flatMap((body) => {
@@ -27,7 +43,7 @@ export function accountList(clis: PrimaryCore['clis'], owner: string | null, wit
   return { count: accounts.length, accounts };
 }
 
-function accountBodyOf(cli: PrimaryCore['clis'][number]): AccountBody {
+function accountBodyOf(cli: PrimaryCore['clis'][number], clock: Pick<Clock, 'now'>): AccountBody {
   const { status, checkedAt, error } = cli.health.checks.current;
   return {
     name: cli.account?.name ?? null,
@@ -39,6 +55,8 @@ function accountBodyOf(cli: PrimaryCore['clis'][number]): AccountBody {
     needs_login: cli.health.needsLogin,
     jobs: cli.jobs,
     max_jobs: cli.account?.maxRunning ?? null,
+    spare: cli.account?.isSpare ?? false,
+    weight: weightNow(cli, clock),
     last_used_at: timeOrNull(cli.lastUsedAt),
     breaker: breakerBodyOf([cli]),
   };

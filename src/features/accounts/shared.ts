@@ -4,6 +4,7 @@ import type { FeatureVariables, ValuesOf } from '../../shared/config/feature-var
 import { flag, text } from '../../shared/config/values.js';
 import type { FeatureEndpoint } from '../../shared/features/feature.js';
 import type { LogEvent, Logger } from '../../shared/log/logger.js';
+import type { MetricTable } from '../../shared/tables/metrics.js';
 
 /** Tables of the accounts, which both processes and the documents read. */
 
@@ -39,6 +40,14 @@ export const endpoints = [
     answerText: 'The accounts, in the order of the CLIs and of the accounts file.',
   },
 ] as const satisfies readonly FeatureEndpoint[];
+
+export const metrics = {
+  account_weight: {
+    type: 'gauge',
+    labels: ['cli', 'account'],
+    help: 'How many jobs an account gets in relation to others: the part of its quota that is left divided by the part of the time until the reset; 1 if it has reported no quota.',
+  },
+} as const satisfies MetricTable;
 
 export const logEvents = {
   accounts_loaded: 'a changed accounts file is in force: number of accounts',

@@ -1,12 +1,15 @@
 import type { CreatePrimaryPart, PrimaryCore } from '../../primary/features/feature.js';
 import { RelayError } from '../../shared/errors.js';
-import type { Handlers, RequestOf } from '../../shared/ipc/peer.js';
+import type { Handlers } from '../../shared/ipc/peer.js';
 import { MessageLine } from './message-line.js';
-import type { calls, NextTurn } from './shared.js';
+import { nextTurnId, RepeatedMessages } from './repeated-messages.js';
+import type { calls, NextTurn, TurnPlace } from './shared.js';
 import { addMessage, checkInterrupt, interruptJob } from './steered-job.js';
 
-type TurnPlace = RequestOf<typeof calls, 'findTurn'>;
-type SteeringParts = Pick<PrimaryCore, 'clientJobs' | 'conversations' | 'store'>;
+type SteeringParts = Pick<
+  PrimaryCore,
+  'background' | 'checkStart' | 'clientJobs' | 'conversations' | 'router' | 'store'
+>;
 type OpenJob = NonNullable<Awaited<ReturnType<typeof openJobAt>>>;
 
 /** Creates the part that finds the turn of a message, and ends answers early. */
@@ -14,19 +17,26 @@ export const createSteering: CreatePrimaryPart = (parts) => steeringPart(parts);
 
 export function steeringPart(parts: SteeringParts) {
   const lines = new WeakMap<OpenJob, MessageLine>();
+  const repeated = new RepeatedMessages(parts.clientJobs);
   const handlers: Handlers<typeof calls> = {
-    findTurn: async (place) => {
+    findTurn: async ({ text, interrupt, key, ...place }) => {
+      const nextId = nextTurnId(place, { text, interrupt, key });
+      const known = nextId === null ? null : await repeated.find(nextId, place.client);
+      if (known !== null) return known;
       const job = await openJobAt(place, parts);
-      if (job === null) throw turnEnded();
-      if (place.interrupt) checkInterrupt(job);
-      return { jobId: parts.clientJobs.idOf(job), operation: job.request.operation, next: nextTurnOf(job, parts) };
+      if (job === null) throw turnEnded(place, parts);
+      if (text !== null) checkMessage(job, parts);
+      if (interrupt) checkInterrupt(job);
+      const { operation } = job.request;
+      return { jobId: parts.clientJobs.idOf(job), operation, next: nextTurnOf(job, parts), nextId };
     },
-    holdTurn: async function* ({ jobId, client, ...order }, signal) {
+    holdTurn: async function* ({ jobId, client, nextId, ...order }, signal) {
       const job = parts.clientJobs.jobHere(jobId, client);
       if (job === null) return yield { isAdded: false, isInterrupted: false };
-      const line = lines.get(job) ?? newLine(job);
+      const checkRoom = (sizes: readonly number[]) => parts.background.checkRoom(client, sizes);
+      const line = lines.get(job) ?? newLine(job, checkRoom);
       lines.set(job, line);
-      yield* line.hold(order, signal);
+      yield* line.hold(order, signal, () => nextId !== null && repeated.recordReached(nextId));
     },
     interruptTurn: ({ jobId, client }) => {
       const job = parts.clientJobs.jobHere(jobId, client);
@@ -36,14 +46,21 @@ export function steeringPart(parts: SteeringParts) {
   return { handlers };
 }
 
-function newLine(job: OpenJob): MessageLine {
-  return new MessageLine({
+function newLine(job: OpenJob, checkRoom: (sizes: readonly number[]) => void): MessageLine {
+  const steered = {
     get signal() {
       return job.signal; // a background job has another one after each attempt
     },
     interrupt: () => interruptJob(job),
-    addMessage: (text) => addMessage(job, text),
-  });
+    addMessage: (text: string) => addMessage(job, text),
+  };
+  return new MessageLine(steered, checkRoom);
+}
+
+/** A message costs as much as a question: throws if its client may not ask this model now. */
+function checkMessage({ request }: OpenJob, { checkStart, router }: SteeringParts): void {
+  checkStart(request);
+  router.checkModel(request.model, request.client);
 }
 
 /** Resolves with the open job; null if it has ended. Rejects with `not_found`. */
@@ -76,6 +93,13 @@ function beginningOf(job: OpenJob): NextTurn['beginning'] {
   return (turn?.isFirst ?? mayBegin) ? { system: turn?.system ?? system, versionOf } : null;
 }
 
-function turnEnded(): RelayError {
-  return new RelayError('turn_ended', 'no answer is being written: send the message as the next one');
+/** Hosts do not pass on messages: only the host that runs a turn knows its process. */
+function turnEnded({ of }: TurnPlace, { store }: SteeringParts): RelayError {
+  if (store.jobs.shared === null)
+    return new RelayError('turn_ended', 'no answer is being written: send the message as the next one');
+  const place = of === 'job' ? 'the job does not run on this host' : 'this host writes no answer';
+  return new RelayError(
+    'turn_ended',
+    `${place}: send the message to the host that writes the answer, or as the next one`,
+  );
 }

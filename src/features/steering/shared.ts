@@ -34,7 +34,7 @@ const steered = z
   .meta({ id: 'Steered' });
 export type Steered = z.infer<typeof steered>;
 
-/** `id`: that of a conversation or a job. */
+/** Place of an answer. `id`: that of a conversation or a job. */
 const place = z.object({ of: z.enum(['conversation', 'job']), id: z.string(), client: z.string() });
 
 const nextTurn = z.object({
@@ -51,10 +51,23 @@ const nextTurn = z.object({
   beginning: z.object({ system: z.string().nullable(), versionOf: z.string().nullable() }).nullable(),
 });
 export type NextTurn = z.infer<typeof nextTurn>;
+export type TurnPlace = z.infer<typeof place>;
 
 /** `text`: null if the answer only ends. `key`: the Idempotency-Key. */
 const steerOrder = z.object({ text: z.string().nullable(), interrupt: z.boolean(), key: z.string().nullable() });
 export type SteerOrder = z.infer<typeof steerOrder>;
+
+/** `next`: null if the turn cannot have a next one. `nextId`: id for the job of the next turn; null without a key. */
+const openTurn = z.object({
+  jobId: z.string(),
+  operation: z.enum(operations),
+  next: nextTurn.nullable(),
+  nextId: z.string().nullable(),
+});
+
+/** `repeated`: id of the job with the answer to the message; null if the running turn has got the message. */
+const repeatedMessage = z.object({ repeated: z.string().nullable() });
+export type RepeatedMessage = z.infer<typeof repeatedMessage>;
 
 /** Whether the model has the message, and whether the answer has already ended early for it. */
 const fate = z.object({ isAdded: z.boolean(), isInterrupted: z.boolean() });
@@ -62,18 +75,19 @@ export type Fate = z.infer<typeof fate>;
 
 export const calls = {
   /**
-   * Finds the open job, and the settings for the next turn; null if it cannot have one. Rejects
-   * with `validation_error` if the answer must end early and cannot.
+   * Finds the open job, and the settings for the next turn; or where a message has arrived that was sent with the same
+   * Idempotency-Key before. Rejects with `validation_error` if the answer must end early and cannot, and like a job if the
+   * client may not start one.
    */
-  findTurn: {
-    request: place.extend({ interrupt: z.boolean() }),
-    answer: z.object({ jobId: z.string(), operation: z.enum(operations), next: nextTurn.nullable() }),
-  },
+  findTurn: { request: place.extend(steerOrder.shape), answer: z.union([openTurn, repeatedMessage]) },
   /**
    * Sends a message to the running turn. Yields once, when the model has it, or when it may become the next turn. While
    * the stream is open, no later message becomes a turn.
    */
-  holdTurn: { request: steerOrder.extend({ jobId: z.string(), client: z.string() }), item: fate },
+  holdTurn: {
+    request: steerOrder.extend({ jobId: z.string(), client: z.string(), nextId: z.string().nullable() }),
+    item: fate,
+  },
   /** Ends the answer of a job. */
   interruptTurn: {
     request: z.object({ jobId: z.string(), client: z.string() }),

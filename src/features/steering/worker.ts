@@ -6,7 +6,15 @@ import { readBody } from '../../worker/http/body.js';
 import type { AsyncHandler, Reply } from '../../worker/http/exchange.js';
 import { onceFor, sendRecorded } from '../../worker/http/responses.js';
 import { type RequestedJob, requestOf } from '../../worker/jobs/job-request.js';
-import { type calls, type Fate, type NextTurn, type Steered, type SteerOrder, steerRequest } from './shared.js';
+import {
+  type calls,
+  type Fate,
+  type NextTurn,
+  type RepeatedMessage,
+  type Steered,
+  type SteerOrder,
+  steerRequest,
+} from './shared.js';
 
 type SteeringCore = WorkerCore<typeof calls>;
 /** Accepts the message as the next turn. Resolves with the id of its job. */
@@ -29,16 +37,29 @@ function postSteer(core: SteeringCore, of: 'conversation' | 'job'): AsyncHandler
   return async (req, res) => {
     const { text = null, interrupt = false } = await readBody(req, res, core.jobs.bodies, steerRequest);
     await onceFor(res, 'background', async () => {
-      const { client, requestId } = res.locals;
-      const { jobId, operation, next } = await core.primary.call('findTurn', { of, id: idOf(req), client, interrupt });
-      needScope(res, operation);
-      const accept = text === null || next === null ? null : await nextTurn(core, res, text, next);
-      if (text !== null && interrupt && accept === null) throw noNextTurn();
+      const { client } = res.locals;
       const order = { text, interrupt, key: req.get('idempotency-key') ?? null };
-      const fate = await steer(core, { jobId, client }, order, accept);
-      await sendRecorded(res, JSON.stringify({ success: true, ...fate, request_id: requestId } satisfies Steered));
+      const found = await core.primary.call('findTurn', { of, id: idOf(req), client, ...order });
+      if ('repeated' in found) return sendSteered(res, repeatedFate(found));
+      const { jobId, operation, next, nextId } = found;
+      needScope(res, operation);
+      const accept = text === null || next === null ? null : await nextTurn(core, res, text, next, nextId);
+      if (text !== null && interrupt && accept === null) throw noNextTurn();
+      await sendSteered(res, await steer(core, { jobId, client, nextId }, order, accept));
     });
   };
+}
+
+type MessageFate = Omit<Steered, 'success' | 'request_id'>;
+
+async function sendSteered(res: Reply, fate: MessageFate): Promise<void> {
+  const { requestId } = res.locals;
+  await sendRecorded(res, JSON.stringify({ success: true, ...fate, request_id: requestId } satisfies Steered));
+}
+
+/** Returns the fate of a message whose first request got no answer. It is not known whether that one has ended the answer. */
+function repeatedFate({ repeated }: RepeatedMessage): MessageFate {
+  return { reached: repeated === null ? 'turn' : 'next_turn', interrupted: false, job_id: repeated };
 }
 
 function idOf({ params }: Request): string {
@@ -48,10 +69,10 @@ function idOf({ params }: Request): string {
 /** Sends the message to the answer. If the answer does not take it, it becomes the next turn before the answer ends. */
 async function steer(
   { primary }: SteeringCore,
-  job: { readonly jobId: string; readonly client: string },
+  job: { readonly jobId: string; readonly client: string; readonly nextId: string | null },
   order: SteerOrder,
   accept: Accept | null,
-): Promise<Omit<Steered, 'success' | 'request_id'>> {
+): Promise<MessageFate> {
   const fates = primary.stream('holdTurn', { ...job, ...order });
   try {
     const { isAdded, isInterrupted } = (await fates.next()).value as Fate;
@@ -67,7 +88,13 @@ async function steer(
 }
 
 /** Prepares the next turn. Rejects if it cannot be one. */
-async function nextTurn({ jobs }: SteeringCore, res: Reply, text: string, next: NextTurn): Promise<Accept> {
+async function nextTurn(
+  { jobs }: SteeringCore,
+  res: Reply,
+  text: string,
+  next: NextTurn,
+  nextId: string | null,
+): Promise<Accept> {
   const { isFollowed, refusesFallback, beginning } = next;
   const added = jobs.features.admitJob({ req: res.req, fields: {}, isBackground: true });
   const request = await requestOf(requestedTurn(text, next), jobs, res);
@@ -78,7 +105,7 @@ async function nextTurn({ jobs }: SteeringCore, res: Reply, text: string, next: 
   const job = { ...request, ...settings };
   const followed = isFollowed ? ({ isFollowed } as const) : {};
   const form = { route: '/chat', model: null, ...followed, isStructured: next.schema !== null, ...added } as const;
-  return async () => (await jobs.primary.call('accept', { job, form })).id;
+  return async () => (await jobs.primary.call('accept', { job, form, ...(nextId !== null && { id: nextId }) })).id;
 }
 
 function noNextTurn(): RelayError {

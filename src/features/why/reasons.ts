@@ -11,6 +11,7 @@ const maxSentences = 12;
 export interface NamedRoute {
   readonly cli: Pick<ModelCli, 'name' | 'accountName'>;
   readonly label: string | null;
+  readonly accountReason?: string;
 }
 
 /** Choice of a route, with the routes that could not answer. */
@@ -69,12 +70,14 @@ export class JobReasons {
     add(...choice.passed.map(({ route, reason }) => `${nameOf(route)} was passed over, because ${passes[reason]}.`));
     let current = routeText(choice.route);
     add(`${current}, because ${ruleOf(request, choice)}.`);
+    add(...accountRule(choice.route));
     const known = new Set<WaitReason>();
     return {
       reroute: (route) => {
         const text = routeText(route);
         // A background job chooses its route again when it starts, mostly the same one.
-        if (text !== current) add(`${text} after another route could not answer, or a better one was free.`);
+        if (text !== current)
+          add(`${text} after another route could not answer, or a better one was free.`, ...accountRule(route));
         current = text;
       },
       waits: (position, reason) => {
@@ -97,6 +100,13 @@ function nameOf({ cli, label }: NamedRoute): string {
 function routeText({ cli, label }: NamedRoute): string {
   const account = cli.accountName === '' ? '' : ` with the account ${cli.accountName}`;
   return `${cli.name}${account} answers it${label === null ? '' : ` as ${label}`}`;
+}
+
+/** Returns a sentence about why the account was chosen; none if the CLI has only one. */
+function accountRule({ cli: { accountName }, accountReason }: NamedRoute): string[] {
+  if (accountReason === undefined) return [];
+  const account = accountName === '' ? 'The login of the service' : `The account ${accountName}`;
+  return [`${account} was chosen, because ${accountReason}.`];
 }
 
 /** Returns the rule that chose the route. */

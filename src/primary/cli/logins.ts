@@ -122,8 +122,8 @@ class ServiceLogins implements Logins {
 
   async reread(): Promise<void> {}
 
-  choose(cli: ModelCli): ModelCli {
-    return cli;
+  choose(cli: ModelCli) {
+    return { cli };
   }
 
   mayServe(): boolean {

@@ -80,6 +80,8 @@ export interface Account {
   readonly owners: readonly string[];
   /** Maximum number of running jobs; null if only the slots and the CLI limit them. */
   readonly maxRunning: number | null;
+  /** Whether it serves only while the others that a client may use cannot. */
+  readonly isSpare: boolean;
 }
 
 /** Account of an instance of a model CLI, which shares what the service knows about the program. */

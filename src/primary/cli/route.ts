@@ -194,20 +194,29 @@ export interface Route<C = ModelCli> {
   readonly circuit: string;
   /** The only account that may serve the job; null if any account of the client may serve the job. */
   readonly account: string | null;
+  /** Why this account was chosen, as the end of a sentence after *because*; missing if the CLI has only one. */
+  readonly accountReason?: string;
+}
+
+/** Job as the choice of its account sees it. */
+export interface AccountJob {
+  readonly client: string;
+  /** Returns the id under which a process may wait for the job; null if none can. */
+  readonly sessionId: () => string | null;
+  /** Circuit of its route. */
+  readonly circuit: string;
+  /** Name of the only account to choose; null for any. */
+  readonly account: string | null;
 }
 
 /** Chooses the account of a job among those of its CLI. */
 export interface AccountChooser<C> {
   /** Variable that decides which accounts serve a client, for error messages. */
   readonly variable: string;
-  /**
-   * Returns null if no account of the CLI may serve the client. `circuit`: of the job's route. `sessionId`: returns the id
-   * under which a process may wait for the job. `account`: name of the only account to choose; null for any.
-   */
-  choose(
-    cli: C,
-    job: { client: string; sessionId: () => string | null; circuit: string; account: string | null },
-  ): C | null;
+  /** Returns null if no account of the CLI may serve the client. Has no other effect. `reason`: see `Route`. */
+  choose(cli: C, job: AccountJob): { readonly cli: C; readonly reason?: string } | null;
+  /** Records that an account has got a job. */
+  recordJob?(cli: C, job: AccountJob): void;
 }
 
 /** Parts of a request that decide its route. */
@@ -291,9 +300,16 @@ export class ModelRouter<C extends Pick<NamedAdapter, 'name'> = ModelCli> {
   /** Returns the route with the account that is right at present; null if no account may serve the client. */
   withAccount(route: Route<C>, request: RoutedRequest): Route<C> | null {
     if (this.#accounts === null) return route;
-    const cli = this.#chooseAccount(this.#accounts, route, request);
-    if (cli === null) return null;
-    return cli === route.cli ? route : { ...route, cli };
+    const choice = this.#accounts.choose(route.cli, this.#accountJob(route, request));
+    if (choice === null) return null;
+    const { cli, reason: accountReason } = choice;
+    if (cli === route.cli && accountReason === route.accountReason) return route;
+    return { ...route, cli, ...(accountReason !== undefined && { accountReason }) };
+  }
+
+  /** Records that a job has this route. */
+  recordJob(route: Route<C>, request: RoutedRequest): void {
+    this.#accounts?.recordJob?.(route.cli, this.#accountJob(route, request));
   }
 
   /** Throws `forbidden` if the client may not use an account of the CLI. It must be able to name the model. */
@@ -301,18 +317,17 @@ export class ModelRouter<C extends Pick<NamedAdapter, 'name'> = ModelCli> {
     if (this.#accounts === null) return;
     const name = modelFor(request.model, this.#choiceOf(request.client));
     const { cli } = this.split(name);
-    const route = { cli, circuit: '', publicModel: name, account: null };
-    if (this.#chooseAccount(this.#accounts, route, request) === null)
+    const route = { circuit: '', publicModel: name, account: null };
+    if (this.#accounts.choose(cli, this.#accountJob(route, request)) === null)
       throw new RelayError('forbidden', `no account of ${cli.name} serves this client (${this.#accounts.variable})`);
   }
 
-  #chooseAccount(
-    accounts: AccountChooser<C>,
-    { cli, circuit, publicModel, account }: Pick<Route<C>, 'cli' | 'circuit' | 'publicModel' | 'account'>,
+  #accountJob(
+    { circuit, publicModel, account }: Pick<Route<C>, 'circuit' | 'publicModel' | 'account'>,
     { client, conversationId = null, chain = null }: RoutedRequest,
-  ): C | null {
+  ): AccountJob {
     const sessionId = () => conversationId ?? (chain && chainId(chain.before, client, publicModel));
-    return accounts.choose(cli, { client, sessionId, circuit, account });
+    return { client, sessionId, circuit, account };
   }
 
   #choiceOf(client: string): ModelChoice {

@@ -57,7 +57,7 @@ export interface PrimaryCore {
   /** Starts programs that read files of clients. */
   readonly readerLauncher: Pick<Launcher, 'launch'>;
   readonly config: Config;
-  readonly background: Pick<BackgroundJobs, 'get'>;
+  readonly background: Pick<BackgroundJobs, 'get' | 'checkRoom'>;
   readonly clientJobs: Pick<ClientJobs, 'cancel' | 'idOf' | 'jobHere' | 'openJob' | 'openTurnOf'>;
   readonly conversations: { snapshot(id: string, client: string): unknown };
   readonly runner: Pick<JobRunner, 'busySeconds'>;
@@ -79,6 +79,8 @@ export interface PrimaryCore {
    * cannot block other calls.
    */
   readonly yieldInOrder: () => Promise<void>;
+  /** Throws if this client may not start this job at present: its access has ended, or a feature refuses the job. */
+  readonly checkStart: (request: JobRequest) => void;
   /** Whether each model CLI reports what a job costs. */
   readonly reportsCosts: boolean;
 }

@@ -26,7 +26,7 @@ export interface AdmissionResources {
   readonly conversations: ConversationStore;
   /** Whether the store accepts writes. */
   readonly isStoreUp: () => boolean;
-  readonly router: Pick<ModelRouter, 'route' | 'checkModel' | 'checkAccount'>;
+  readonly router: Pick<ModelRouter, 'route' | 'checkModel' | 'checkAccount' | 'recordJob'>;
   readonly features: JobFeatures;
   readonly clock: Clock;
   readonly openJobs: Pick<OpenJobs, 'isFree'>;

@@ -126,6 +126,24 @@ export class BackgroundJobs {
   }
 
   /**
+   * Throws `concurrency_limited` if further jobs of these sizes cannot wait for this client. Jobs in a queue that hosts
+   * share are not counted here: only their store knows its room.
+   */
+  checkRoom(client: string, sizes: readonly number[]): void {
+    if (this.#resources.store.shared !== null) return;
+    const shares: Sharer[] = [];
+    try {
+      for (const bytes of sizes) {
+        checkRoom({ client, bytes }, this.#waiting, this.#maxJobs);
+        shares.push({ client, bytes });
+        this.#waiting.add(shares.at(-1) as Sharer, this.#resources.clock.now());
+      }
+    } finally {
+      for (const share of shares) this.#waiting.remove(share);
+    }
+  }
+
+  /**
    * Takes over the stored jobs of the previous service. May be repeated after a failure. Resolves with the number of
    * open jobs.
    */

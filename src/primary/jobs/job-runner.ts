@@ -74,7 +74,7 @@ export class JobRunner {
     this.#observer = isolated(resources.observer, (thrown) => resources.observer.jobBroke(thrown));
     this.#advice = new RetryAdvice(resources.room.limits.maxActive);
     const { room, features } = resources;
-    this.openJobs = new OpenJobs(room);
+    this.openJobs = new OpenJobs(room, resources.router);
     this.#admission = new Admission({ ...resources, openJobs: this.openJobs }, limits, this.#advice);
     const moveParts = { open: this.openJobs, room, features, admission: this.#admission, observer: this.#observer };
     this.moves = new JobMoves(moveParts);

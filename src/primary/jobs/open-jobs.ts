@@ -1,6 +1,7 @@
 import type { ModelCli } from '../cli/model-cli.js';
 import type { WaitingJob } from '../cli/pool/standby-keeper.js';
 import type { ConversationState } from '../cli/process/cli-process.js';
+import type { ModelRouter } from '../cli/route.js';
 import type { Job } from './job.js';
 import { tenantOf } from './job-processes.js';
 import type { Ticket } from './ticket.js';
@@ -12,12 +13,15 @@ export class OpenJobs {
   /** By ticket, because a background job that is tried again may get another one before its processes have exited. */
   readonly #jobs = new Map<Ticket, { readonly job: Job; count: Disposable }>();
 
-  constructor(room: Pick<WaitingRoom, 'upcoming' | 'limits'>) {
+  readonly #router: Pick<ModelRouter, 'recordJob'>;
+
+  constructor(room: Pick<WaitingRoom, 'upcoming' | 'limits'>, router: Pick<ModelRouter, 'recordJob'>) {
     this.#room = room;
+    this.#router = router;
   }
 
   add(job: Job): void {
-    this.#jobs.set(job.ticket, { job, count: job.route.cli.countJob() });
+    this.#jobs.set(job.ticket, { job, count: this.#count(job) });
   }
 
   remove(ticket: Ticket): void {
@@ -26,11 +30,16 @@ export class OpenJobs {
   }
 
   /** Counts a job for the account of another route. */
-  recount({ ticket, route }: Job): void {
-    const open = this.#jobs.get(ticket);
+  recount(job: Job): void {
+    const open = this.#jobs.get(job.ticket);
     if (open === undefined) return;
     open.count[Symbol.dispose]();
-    open.count = route.cli.countJob();
+    open.count = this.#count(job);
+  }
+
+  #count({ route, request }: Job): Disposable {
+    this.#router.recordJob(route, request);
+    return route.cli.countJob();
   }
 
   get all(): readonly Job[] {

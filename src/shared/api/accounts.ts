@@ -18,6 +18,11 @@ const accountBody = z
     needs_login: z.boolean().meta({ description: 'Whether somebody has to log in, or to renew the token.' }),
     jobs: z.int().nonnegative().meta({ description: 'Its waiting and running jobs.' }),
     max_jobs: z.int().positive().nullable().meta({ description: 'Limit of its running jobs; null for none.' }),
+    spare: z.boolean().meta({ description: 'Whether it serves only while the others that a client may use cannot.' }),
+    weight: z.number().meta({
+      description:
+        'How many jobs it gets in relation to the others that a client may use: the part of its quota that is left divided by the part of the time until the reset; 1 if it has reported no quota.',
+    }),
     last_used_at: time.nullable().meta({ description: 'When a job last started; null if none has since the start.' }),
     breaker: breakerBody.meta({ description: 'Whether its jobs are blocked, and the windows of its quota.' }),
   })

@@ -17,6 +17,8 @@ export interface AccountLine {
   readonly owners: readonly string[];
   /** Maximum number of running jobs; null if only the slots and the CLI limit them. */
   readonly maxRunning: number | null;
+  /** Whether it serves only while the others that a client may use cannot. */
+  readonly isSpare: boolean;
   /** Number of the line in the file. */
   readonly line: number;
 }
@@ -115,13 +117,14 @@ function ownersIn(text: string): string[] {
   }
 }
 
-type AccountOptions = Pick<AccountLine, 'home' | 'tokenFile' | 'owners' | 'maxRunning'>;
+type AccountOptions = Pick<AccountLine, 'home' | 'tokenFile' | 'owners' | 'maxRunning' | 'isSpare'>;
 
 const optionReaders: Readonly<Record<string, (value: string) => Partial<AccountOptions>>> = {
   home: (value) => ({ home: readPath(value) }),
   'token-file': (value) => ({ tokenFile: readPath(value) }),
   owners: (value) => ({ owners: value.split(/\+(?=\w+:|$)/).map(readOwner) }),
   jobs: (value) => ({ maxRunning: readJobs(value) }),
+  spare: (value) => ({ isSpare: readOn(value) }),
 };
 const optionNames = Object.keys(optionReaders);
 
@@ -132,7 +135,7 @@ function readAccount(line: string, number: number): AccountLine {
   const read = options.map(readOption);
   const twice = read.find(([option], index) => read.findIndex(([other]) => other === option) < index);
   if (twice !== undefined) throw new Error(`the option ${twice[0]} is given twice`);
-  const plain: AccountOptions = { home: null, tokenFile: null, owners: [], maxRunning: null };
+  const plain: AccountOptions = { home: null, tokenFile: null, owners: [], maxRunning: null, isSpare: false };
   const account = { name, cli, ...Object.assign({}, plain, ...read.map(([, option]) => option)), line: number };
   if ((account.home === null) === (account.tokenFile === null))
     throw new Error(`${name} needs either home= or token-file=`);
@@ -184,6 +187,11 @@ function readJobs(value: string): number {
   const jobs = /^\d{1,4}$/.test(value) ? Number(value) : 0;
   if (jobs >= 1 && jobs <= maxRunningJobs) return jobs;
   throw new Error(`must be a whole number from 1 to ${maxRunningJobs}`);
+}
+
+function readOn(value: string): true {
+  if (value === 'on') return true;
+  throw new Error('must be on');
 }
 
 /** Throws if another account has the same name or login. One login in two accounts would be renewed twice at once. */

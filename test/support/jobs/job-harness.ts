@@ -276,6 +276,7 @@ function routerTo(clis: readonly ModelCli[], state: State, models: Partial<Model
     names: { resolveConfigured: (name: string) => name },
     checkModel: (model: string | null) => void modelFor(model, narrowed(choice, state.models)),
     checkAccount: () => {},
+    recordJob: () => {},
     findRoute: (model: string) => route({ model }),
     withAccount: (route: Route) => route,
   };

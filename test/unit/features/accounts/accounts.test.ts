@@ -46,7 +46,7 @@ async function createAccounts(text: string, keyAccounts: Readonly<Record<string,
   const labels = () => accounts.clis.map(({ label }) => label);
   const serves = (client: string, model = 'claude') => router.route({ model, client }).cli.label;
   const job = { sessionId: () => null, circuit: '', account: null };
-  const chosen = (client: string) => accounts.choose(made.clis[0], { ...job, client })?.label ?? 'nobody';
+  const chosen = (client: string) => accounts.choose(made.clis[0], { ...job, client })?.cli.label ?? 'nobody';
   const dispose = async () => {
     for (const { health, pool } of accounts.all) {
       health.stop();
@@ -122,6 +122,41 @@ describe('The accounts of the model CLIs', () => {
     exhaust(accounts.named[0] as ModelCli);
     expect(serves('key ada')).toBe('claude@spare');
     expect(accounts.named.map(({ health }) => health.circuits.isClosed)).toEqual([false, true]);
+  });
+
+  it('share the jobs of a client by what is left of their quotas, and keep a conversation until they are removed', async () => {
+    const file = `${ada}one claude home=/1\ntwo claude home=/2\n`;
+    await using made = await createAccounts(file);
+    const { accounts, router } = made;
+    const ask = (conversationId: string | null = null, client = 'key eve') => {
+      const request = { model: 'claude', client, conversationId };
+      const route = router.route(request);
+      router.recordJob(route, request);
+      return route;
+    };
+    const labels = (count: number) => Array.from({ length: count }, () => ask().cli.label).toSorted();
+    expect(labels(4)).toEqual(['claude@one', 'claude@one', 'claude@two', 'claude@two']);
+    const { now } = made.made.accountParts.host.clock;
+    const window = {
+      name: 'five_hour',
+      status: 'allowed',
+      utilization: 0.5,
+      resetsAt: now() + 1.25 * 3_600_000,
+    } as const;
+    accounts.named[2]?.health.recordQuota([window]);
+    const later = labels(30);
+    expect(Math.abs(later.filter((label) => label === 'claude@two').length - 20)).toBeLessThanOrEqual(1);
+    const before = ask('conversation');
+    for (let at = 0; at < 5; at++) expect(ask('conversation').cli).toBe(before.cli);
+    expect(ask('conversation').accountReason).toMatch('the last turn of the conversation');
+    const [left, gone] = before.cli.accountName === 'one' ? ['two', 'one'] : ['one', 'two'];
+    accounts.replace(prepared(`${ada}${left} claude home=/${left === 'one' ? 1 : 2}\n`));
+    const moved = ask('conversation');
+    expect([moved.cli.accountName, moved.accountReason]).toEqual([
+      left,
+      expect.stringContaining(`claude@${gone}, serves`),
+    ]);
+    expect(ask(null, 'key ada').cli.label).toBe('claude@ada');
   });
 
   it('have processes on standby and regular checks only while they are in use', async () => {

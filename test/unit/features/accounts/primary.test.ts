@@ -11,7 +11,9 @@ function account(name: string, ...owners: string[]) {
 }
 
 const clis = [account('team'), account('ada', 'sso ada', 'key ada'), account('bob', 'user bob')];
-const hooks = new FeatureHooks([createAccountsPart({ clis } as unknown as PrimaryCore)]);
+const hooks = new FeatureHooks([
+  createAccountsPart({ clis, host: { clock: { now: () => 0 } } } as unknown as PrimaryCore),
+]);
 const list = (owner: string | null, withOpen: boolean) => hooks.handlers.listAccounts?.({ owner, withOpen } as never);
 
 describe('An account with an owner', () => {

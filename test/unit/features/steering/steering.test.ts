@@ -1,8 +1,8 @@
-import { MessageLine } from '../../../../src/features/steering/message-line.js';
+import { MessageLine, maxWaiting, type SteeredJob } from '../../../../src/features/steering/message-line.js';
 import { steeringPart } from '../../../../src/features/steering/primary.js';
 import type { Fate } from '../../../../src/features/steering/shared.js';
 import { withResolvers } from '../../../../src/shared/async.js';
-import { cancelled } from '../../../../src/shared/errors.js';
+import { cancelled, RelayError } from '../../../../src/shared/errors.js';
 
 type Parts = Parameters<typeof steeringPart>[0];
 
@@ -32,6 +32,10 @@ function someJob() {
   };
 }
 
+function lineTo(job: SteeredJob, checkRoom: (sizes: readonly number[]) => void = () => {}): MessageLine {
+  return new MessageLine(job, checkRoom);
+}
+
 /** Sends a message. `fate` resolves when it is known; `leave` ends the stream, as a worker does. */
 function send(line: MessageLine, text: string, more: { interrupt?: boolean; key?: string } = {}, seen: string[] = []) {
   const controller = new AbortController();
@@ -54,7 +58,7 @@ function send(line: MessageLine, text: string, more: { interrupt?: boolean; key?
 describe('The messages to an answer', () => {
   it('become turns in their order, also if a later one ends the answer', async () => {
     const seen: string[] = [];
-    const line = new MessageLine(someJob().job);
+    const line = lineTo(someJob().job);
     const first = send(line, 'first', {}, seen);
     const second = send(line, 'second', { interrupt: true }, seen);
     expect(await first.fate).toEqual({ isAdded: false, isInterrupted: false });
@@ -67,7 +71,7 @@ describe('The messages to an answer', () => {
 
   it('do not pass a message that has become the next turn', async () => {
     const { job, texts, end } = someJob();
-    const line = new MessageLine(job);
+    const line = lineTo(job);
     const first = send(line, 'first');
     end(false);
     await first.fate;
@@ -78,11 +82,11 @@ describe('The messages to an answer', () => {
 
   it('do not become turns after the job was cancelled, and only then', async () => {
     const [cancelledJob, failedJob] = [someJob(), someJob()];
-    const lost = send(new MessageLine(cancelledJob.job), 'lost');
+    const lost = send(lineTo(cancelledJob.job), 'lost');
     cancelledJob.cut(cancelled('the job was cancelled'));
     cancelledJob.end(false);
     await expect(lost.fate).rejects.toMatchObject({ code: 'turn_ended' });
-    const kept = send(new MessageLine(failedJob.job), 'kept');
+    const kept = send(lineTo(failedJob.job), 'kept');
     failedJob.cut(new Error('the model took too long'));
     failedJob.end(false);
     expect(await kept.fate).toMatchObject({ isAdded: false });
@@ -90,7 +94,7 @@ describe('The messages to an answer', () => {
 
   it('reach the model once for each Idempotency-Key, also if the worker of the first request ends', async () => {
     const { job, texts, end } = someJob();
-    const line = new MessageLine(job);
+    const line = lineTo(job);
     const first = send(line, 'once', { key: 'k' });
     await Promise.all([expect(first.fate).rejects.toThrow(), first.leave()]);
     const second = send(line, 'once', { key: 'k' });
@@ -100,10 +104,91 @@ describe('The messages to an answer', () => {
   });
 });
 
+describe('Too many messages to an answer', () => {
+  const full = () => {
+    throw new RelayError('concurrency_limited', 'the queue is full');
+  };
+
+  it('do not end it if they cannot all become turns', async () => {
+    const { job, end } = someJob();
+    let cuts = 0;
+    const sizes: (readonly number[])[] = [];
+    const interrupt = () => ++cuts > 0;
+    const line = lineTo({ ...job, interrupt }, (each) => {
+      sizes.push(each);
+      full();
+    });
+    const first = send(line, 'first');
+    const second = send(line, 'second', { interrupt: true });
+    await expect(second.fate).rejects.toMatchObject({ code: 'concurrency_limited' });
+    expect([cuts, sizes]).toEqual([0, [[5, 6]]]);
+    end(true);
+    expect(await first.fate).toMatchObject({ isAdded: true });
+  });
+
+  it('are refused while the others wait', async () => {
+    const { job } = someJob();
+    const line = lineTo(job);
+    const waiting = Array.from({ length: maxWaiting }, (_, at) => send(line, `message ${at}`));
+    await expect(send(line, 'one more').fate).rejects.toMatchObject({ code: 'concurrency_limited' });
+    await Promise.all(waiting.slice(0, 1).flatMap(({ fate, leave }) => [expect(fate).rejects.toThrow(), leave()]));
+    const next = send(line, 'another');
+    await expect(Promise.race([next.fate, Promise.resolve('waits')])).resolves.toBe('waits');
+  });
+});
+
+describe('A message that is repeated with its key after the answer has ended', () => {
+  const order = { of: 'conversation', id: 'c', client: 'ada', interrupt: false, key: 'k', text: 'once' } as const;
+
+  function partWith(jobs: { ended?: boolean; known?: readonly string[] }) {
+    const { job, end } = someJob();
+    const request = { operation: 'chat', client: 'ada', model: null, schema: null, effort: null };
+    const running = { turnControl: job, isRunning: true, addedTexts: [], hasStarted: true, turn: null };
+    const open = { signal: job.signal, ...running, conversationId: 'c', background: null, request };
+    const clientJobs = {
+      openTurnOf: () => (jobs.ended ? null : open),
+      jobHere: () => open,
+      idOf: () => '1-a',
+      openJob: async (id: string) => {
+        if (jobs.known?.includes(id) !== true) throw new RelayError('not_found', 'no such job');
+        return null;
+      },
+    };
+    const parts = { clientJobs, store: { jobs: { shared: null } }, conversations: { snapshot: () => {} } };
+    const never = () => {};
+    const more = { checkStart: never, router: { checkModel: never }, background: { checkRoom: never } };
+    return { ...steeringPart({ ...parts, ...more } as unknown as Parts).handlers, end };
+  }
+
+  it('is recognised if the model has got it, also after its worker has left', async () => {
+    const jobs = { ended: false };
+    const { findTurn, holdTurn, end } = partWith(jobs);
+    const found = (await findTurn(order)) as { jobId: string; nextId: string | null };
+    const controller = new AbortController();
+    const fates = holdTurn({ ...order, ...found }, controller.signal) as AsyncGenerator<Fate>;
+    const fate = fates.next();
+    controller.abort(cancelled('the worker has left'));
+    await expect(fate).rejects.toThrow();
+    end(true);
+    await new Promise(setImmediate);
+    jobs.ended = true;
+    expect(await findTurn(order)).toEqual({ repeated: null });
+    for (const other of [{ text: 'twice' }, { key: 'other' }, { client: 'bob' }, { key: null }])
+      await expect(findTurn({ ...order, ...other })).rejects.toMatchObject({ code: 'turn_ended' });
+  });
+
+  it('is recognised if it became the next turn', async () => {
+    const { nextId } = (await partWith({}).findTurn(order)) as { nextId: string };
+    const { findTurn } = partWith({ ended: true, known: [nextId] });
+    expect(await findTurn(order)).toEqual({ repeated: nextId });
+    await expect(findTurn({ ...order, text: 'twice' })).rejects.toMatchObject({ code: 'turn_ended' });
+  });
+});
+
 describe('The turn after an answer', () => {
   const request = { operation: 'chat', model: 'opus', schema: null, effort: null };
 
-  async function nextOf(job: object, interrupt = false, isShared = false) {
+  async function nextOf(job: object, interrupt = false, isShared = false, more: object = {}) {
     const open = {
       conversationId: 'c',
       hasStarted: true,
@@ -114,8 +199,12 @@ describe('The turn after an answer', () => {
     };
     const store = { jobs: { shared: isShared ? {} : null } };
     const clientJobs = { openTurnOf: () => open, idOf: () => '1-a' };
-    const { findTurn } = steeringPart({ clientJobs, store } as unknown as Parts).handlers;
-    return (await findTurn({ of: 'conversation', id: 'c', client: 'ada', interrupt })).next;
+    const checks = { checkStart: () => {}, router: { checkModel: () => {} } };
+    const parts = { clientJobs, store, ...checks, ...more } as unknown as Parts;
+    const { findTurn } = steeringPart(parts).handlers;
+    const text = interrupt ? null : 'more';
+    const found = await findTurn({ of: 'conversation', id: 'c', client: 'ada', interrupt, text, key: null });
+    return 'next' in found ? found.next : 'repeated';
   }
 
   it('has the same models, and no other ones if the client has refused them', async () => {
@@ -139,6 +228,28 @@ describe('The turn after an answer', () => {
     expect(await nextOf(first)).toMatchObject({ beginning: { system: 'Be brief.', versionOf: null } });
     expect(await nextOf(first, false, true)).toBeNull();
     expect(await nextOf({}, false, true)).toMatchObject({ beginning: null });
+  });
+
+  it('is refused if its client may not ask now, but the answer may still be ended', async () => {
+    const checkStart = () => {
+      throw new RelayError('rate_limited', 'the budget is used up', { reason: 'budget' });
+    };
+    await expect(nextOf({}, false, false, { checkStart })).rejects.toMatchObject({ reason: 'budget' });
+    await expect(nextOf({}, true, false, { checkStart })).resolves.toMatchObject({});
+    const checkModel = () => {
+      throw new RelayError('validation_error', 'not for this client');
+    };
+    await expect(nextOf({}, false, false, { router: { checkModel } })).rejects.toMatchObject({
+      code: 'validation_error',
+    });
+  });
+
+  it('is refused with advice if another host may write the answer', async () => {
+    const clientJobs = { openTurnOf: () => null };
+    const conversations = { snapshot: () => {} };
+    const more = { clientJobs, conversations };
+    await expect(nextOf({}, false, true, more)).rejects.toThrow(/to the host that writes the answer/);
+    await expect(nextOf({}, false, false, more)).rejects.toThrow(/as the next one/);
   });
 
   it('is refused together with an end that the answer cannot have', async () => {

@@ -20,7 +20,7 @@ describe('The logins of model CLIs without further ones', () => {
       [first, second],
     ]);
     const job = { client: 'key ada', sessionId: () => null, circuit: '', account: null };
-    expect([logins.choose(second, job), logins.mayServe(second, 'key ada'), logins.firstOf(second)]).toEqual([
+    expect([logins.choose(second, job)?.cli, logins.mayServe(second, 'key ada'), logins.firstOf(second)]).toEqual([
       second,
       true,
       second,

@@ -1,6 +1,6 @@
 import { readAccountsFile } from '../../../../src/shared/config/accounts-file.js';
 
-const plain = { home: null, tokenFile: null, owners: [], maxRunning: null };
+const plain = { home: null, tokenFile: null, owners: [], maxRunning: null, isSpare: false };
 
 describe('The accounts file', () => {
   it('has an account in each line, between comments and blank lines', () => {
@@ -50,7 +50,7 @@ describe('The accounts file', () => {
     ['team claude token-file=', 'the option token-file must be an absolute path'],
     ['team claude home=/a home=/b', 'the option home is given twice'],
     ['team claude home=/a job=2', 'unknown option; did you mean jobs?'],
-    ['team claude home=/a toString=1', 'unknown option; the options are home, token-file, owners, jobs'],
+    ['team claude home=/a toString=1', 'unknown option; the options are home, token-file, owners, jobs, spare'],
     ['team claude home=/a jobs=0', 'the option jobs must be a whole number from 1 to 1024'],
     ['team claude home=/a jobs=2.5', 'the option jobs must be a whole number from 1 to 1024'],
     ['team claude home=/a owners=', ownerFault()],
