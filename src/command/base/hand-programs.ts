@@ -7,7 +7,7 @@ type HandSteps = (target: SetupTarget) => readonly string[];
 /** Returns a command line for a POSIX shell. */
 const commandOf = (...words: readonly string[]) => words.map(shellWord).join(' ');
 
-/** Returns a warning about the key in the arguments of a command; nothing without a key. */
+/** Returns a warning if a command has the API key in its arguments, as lines; no line if the service needs no key. */
 const argumentWarning = ({ key }: SetupTarget) =>
   key === null ? [] : ['While the command runs, other users of this machine can read your API key in its arguments.'];
 

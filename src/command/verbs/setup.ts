@@ -236,7 +236,10 @@ function copyNumber(path: string): number {
   return Number(path.split('-').at(-1));
 }
 
-/** Writes the old text beside the file, after the older copies. Only its owner can read it. Resolves with its path. */
+/**
+ * Writes the previous text of a file to a new copy beside it, whose number follows the highest one of `copies`. Only the
+ * owner can read the copy. Resolves with its path.
+ */
 async function keepCopy(file: string, text: string, copies: readonly string[]): Promise<string> {
   const last = copies.at(-1);
   const copy = `${file}.before-relay-${last === undefined ? 1 : copyNumber(last) + 1}`;

@@ -121,8 +121,8 @@ export class ChatTurn {
 
 /** Builds the turn that another page or program of the same client has begun. */
 export function turnFromElsewhere(id: number, { title, status }: TurnElsewhere, sinceMs: number): ChatTurn {
-  const asked = { text: title ?? '', images: [], system: '', model: null, effort: null, schema: null };
-  return new ChatTurn(id, asked, { kind: status === 'running' ? 'running' : 'sent', sinceMs }, '', true);
+  const question = { text: title ?? '', images: [], system: '', model: null, effort: null, schema: null };
+  return new ChatTurn(id, question, { kind: status === 'running' ? 'running' : 'sent', sinceMs }, '', true);
 }
 
 type Said = ConversationMessages['messages'][number];

@@ -246,7 +246,7 @@ interface WrittenItem {
   readonly content?: readonly { readonly text?: string }[];
 }
 
-/** Reads the answer from a result. Its format depends on the endpoint that received the request. */
+/** Returns what to show of the result of a job, which has the form of the API that accepted the job. */
 export function answerOf(result: NonNullable<JobBody['result']>): JobAnswerShown {
   const { response, thoughts, structured, conversation_id: id, output } = result as Readonly<Record<string, unknown>>;
   const items = (output ?? []) as readonly WrittenItem[];

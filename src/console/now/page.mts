@@ -27,7 +27,7 @@ export function NowPage(_: PageProps) {
   </div>`;
 }
 
-/** Shows a status. The ages in an old status do not grow: they may have changed since. */
+/** Shows a status. If it is old, its ages are those of the moment when it was read. */
 function Board({ view }: { readonly view: Extract<FollowedStatus, { readonly kind: 'live' | 'old' }> }) {
   const now = useNow();
   const { status, aheadMs } = view;

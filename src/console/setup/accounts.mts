@@ -7,7 +7,7 @@ import { CodeBlock } from '../ui/controls.mjs';
 import { StatusDot, type Tone } from '../ui/notices.mjs';
 import { Fact, FactCard } from './documents.mjs';
 
-/** Shows a card for each account. The demo model needs no login, so the service has none for it. */
+/** Shows a card for each account, except the unnamed account of the demo model, which has no login. */
 export function AccountCards({ accounts }: Pick<AccountList, 'accounts'>) {
   const { clock } = useParts();
   const nowMs = clock.now();

@@ -31,7 +31,7 @@ interface AccountsProps {
   readonly accounts: AccountList['accounts'];
 }
 
-/** Shows the configuration. Warnings come first: the operator should act on them. */
+/** Shows the set-up report, with the warnings of the last start at the top. */
 function SetupBoard({ setup, accounts }: SetupProps & AccountsProps) {
   const { warnings } = setup;
   return html`

@@ -13,8 +13,9 @@ const unfenced: Readonly<Record<string, number>> = {
 };
 
 /**
- * Returns the capabilities that programs of a process get and that weaken the fence around logins. `status`: the file of
- * this name in /proc. A program of root gets all capabilities of the bounding set, any other program the ambient ones.
+ * Returns the Linux capabilities with which a program can read logins of other accounts, of those that programs started
+ * by a process get: the bounding set if the process runs as root, otherwise the ambient set. `status`: the text of
+ * /proc/PID/status of the process.
  */
 export function unfencedCapabilities(status: string, isRoot: boolean): string[] {
   const field = isRoot ? 'CapBnd' : 'CapAmb';

@@ -22,7 +22,9 @@ const maxSearches = 8;
 const maxOfClient = 4;
 /** Largest number of pages of the list of tools. */
 const maxPages = 10;
-const maxReasonLength = 200;
+const maxReasonLength = 240;
+/** Shorter parts of a URL are words, such as `mcp` or `search`. */
+const minSecretLength = 8;
 const protocolVersion = '2025-11-25';
 
 /** State after the handshake with the server. */
@@ -47,6 +49,8 @@ interface SearchServerParts {
 export class SearchServer {
   readonly #place: SearchServerPlace;
   readonly #parts: SearchServerParts;
+  /** Texts of the token and the URL that a server may repeat in an error, and that no log may have. */
+  readonly #secrets: readonly string[];
   readonly #inTurn = atMost(maxSearches);
   readonly #inTurnOf = atMostOf(maxOfClient);
   readonly #lookup = limitedLookup();
@@ -57,6 +61,7 @@ export class SearchServer {
   constructor(place: SearchServerPlace, parts: SearchServerParts) {
     this.#place = place;
     this.#parts = parts;
+    this.#secrets = [parts.token ?? [], secretsIn(place.url)].flat();
   }
 
   /** Learns the tool of the server. Reports a failure; the first search then tries again. */
@@ -91,9 +96,9 @@ export class SearchServer {
   }
 
   #report(error: unknown): void {
-    const { token, onFailure } = this.#parts;
-    const { message } = error as Error;
-    onFailure(token === null ? message : message.replaceAll(token, '[token]'));
+    let reason = (error as Error).message;
+    for (const secret of this.#secrets) reason = reason.replaceAll(secret, '[secret]');
+    this.#parts.onFailure(reason.slice(0, maxReasonLength)); // not before, or a part of a secret would be left
   }
 
   async #search(query: string, domains: SearchDomains, signal: AbortSignal): Promise<SearchResult> {
@@ -179,6 +184,13 @@ export class SearchServer {
   }
 }
 
+/** Returns the parts of a URL that may be a credential: long segments of its path, and long values of its query. */
+function secretsIn(url: string): string[] {
+  const { pathname, search, searchParams } = new URL(url);
+  const parts = [...pathname.split('/'), ...search.split(/[?&=]/), ...searchParams.values()];
+  return parts.filter((part) => part.length >= minSecretLength).sort((a, b) => b.length - a.length);
+}
+
 function late(): SearchServerFault {
   return new SearchServerFault(`no answer in ${searchLimitMs / 1000} s`);
 }
@@ -192,5 +204,5 @@ const unavailable: SearchResult = {
 function resultOf(message: RpcAnswer | null): unknown {
   if (message?.type === 'result') return message.result;
   const { code = 0, message: reason = '' } = message?.error ?? {};
-  throw new SearchServerFault(`it reports the error ${code}: ${reason.replace(/\s+/g, ' ').slice(0, maxReasonLength)}`);
+  throw new SearchServerFault(`it reports the error ${code}: ${reason.replace(/\s+/g, ' ')}`);
 }

@@ -8,7 +8,7 @@ import { searchPosition } from './search-position.js';
 
 export const variables = {
   MODEL_API_SEARCH: {
-    ...{ schema: searchPosition, fallback: 'off', secrecy: 'none' },
+    ...{ schema: searchPosition, fallback: 'off', secrecy: 'part' },
     meaning:
       'who [searches the web](clis.md#web-search) for clients whose key has the option `search`: `native`: the tool of claude; `mcp:URL`: the service, by an MCP server, for any CLI',
   },

@@ -326,9 +326,9 @@ export interface Protocol {
   readonly writer: TurnWriter;
   readonly decoder: Decoder<DecoderEvent>;
   /**
-   * Returns text to write as soon as the process has started, so that it becomes ready sooner. Reading of
-   * stdout begins then; before the first turn, the decoder may yield only asides, any other event fails the process.
-   * `workingDirectory` is the absolute path of the private directory of the process.
+   * Returns the text to write to a process that has just started, so that it is ready for its first turn sooner. Its
+   * answer is read before this turn: an event of the decoder that is not an aside then fails the process.
+   * `workingDirectory`: absolute path of the private directory of the process.
    */
   opening?(workingDirectory: string, callback?: Callback | null): string;
 }

@@ -95,10 +95,7 @@ export class LoginKeeper {
     return `the login of the model CLI has expired, and ${this.#failures} renewals in a row have failed`;
   }
 
-  /**
-   * Returns whether one of these processes is renewing the login. If the owner of the lock is unknown, any of them may
-   * be.
-   */
+  /** Returns whether one of these processes may be renewing the login: it has the lock, or the lock names no process. */
   async isRenewedBy(pids: () => Promise<readonly number[]>): Promise<boolean> {
     const holder = await this.#lockHolder();
     return holder === 'unknown' || (holder !== null && (await pids()).includes(holder));

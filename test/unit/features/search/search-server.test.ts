@@ -227,7 +227,7 @@ const faults: readonly [string, (res: ServerResponse, message: McpMessage) => un
     'an error',
     (res, { id }) =>
       res.writeHead(200, jsonHead).end(JSON.stringify({ id, error: { code: -32602, message: 'no\n s3cret' } })),
-    'it reports the error -32602: no [token]',
+    'it reports the error -32602: no [secret]',
   ],
   [
     'no text',
@@ -290,6 +290,19 @@ describe('A search server that fails', () => {
     expect(failures).toEqual([expect.stringContaining(reason.startsWith('its result') ? 'malformed' : reason)]);
     mcp.answer = () => undefined;
     expect(await find()).toMatchObject({ isError: false });
+  });
+
+  it('shows no part of its URL that may be a key, not even in an error that repeats it', async () => {
+    await using mcp = await SearchMcpServer.start();
+    const { find, failures } = searcher(`${mcp.url}/tvly-0123456789?key=s3cret%2F4567890&n=5`);
+    const message = `${'x'.repeat(190)} wrong key s3cret/4567890 (s3cret%2F4567890) at tvly-0123456789`;
+    mcp.answer = ({ id }, _req, res) => {
+      res.writeHead(200, jsonHead).end(JSON.stringify({ id, error: { code: 1, message } }));
+      return 'done';
+    };
+    expect(await find()).toMatchObject({ isError: true });
+    expect(failures).toEqual([expect.stringContaining('x wrong key')]);
+    expect(failures.join()).not.toMatch(/s3c|4567890|tvly/);
   });
 
   it('by a refused connection, and by a name that does not exist', async () => {

@@ -1,6 +1,7 @@
 import { search } from '../../../../src/features/search/feature.js';
 import { searchesPerDay } from '../../../../src/features/search/shared.js';
 import { ConfigFault, type Environment, loadConfig } from '../../../../src/shared/config/config.js';
+import { secretNames } from '../../../../src/shared/config/feature-variables.js';
 
 const files: Readonly<Record<string, string>> = { '/token': 't0ken\n', '/empty': '', '/two': 't0ken other' };
 
@@ -50,6 +51,10 @@ describe('The position of the search', () => {
   ])('causes a warning only for a server on another host and without TLS: %s', async (url, count) => {
     expect((await load({ MODEL_API_SEARCH: `mcp:${url}` })).warnings).toHaveLength(count);
   });
+});
+
+it('may have a key in its URL, which no program may see', () => {
+  expect(secretNames([search], ['part'])).toEqual(['MODEL_API_SEARCH']);
 });
 
 describe('The token for the search server', () => {

@@ -145,7 +145,8 @@ const heldFor: ReadonlySet<CliReason> = new Set(['auth', 'quota']);
 /** UTF-16 units of an error text that are read. */
 const maxWords = 10_000;
 /**
- * UTF-16 units of a request that are compared. In the error of a longer request, any phrase may come from the request.
+ * UTF-16 units of the longest request in which phrases of an error text are searched. Every phrase in the error of a
+ * longer request counts as a text of its client.
  */
 const maxOwn = 512 * 1024;
 /** Shortest length of request strings that are cut out of an error text. Shorter ones occur within many words. */
