@@ -3,10 +3,10 @@ import { type FileHandle, open, realpath, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import type { Clock, StopTimer } from '../../shared/clock.js';
 import { IdSet } from '../../shared/text/id-set.js';
-import { linesOf } from '../../shared/text/json-lines.js';
 import { meaningOf } from '../../shared/text/system-error.js';
 import { CommandError, exitCodes } from '../base/errors.js';
 import { lockFor } from '../base/file-lock.js';
+import { linesOf } from './json-lines.js';
 import type { AnswerSink } from './run.js';
 
 /**

@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto';
 import { type AskRequest, askRequest } from '../../shared/api/ask.js';
 import type { Image } from '../../shared/job.js';
 import { IdSet } from '../../shared/text/id-set.js';
-import type { TextLine } from '../../shared/text/json-lines.js';
 import type { CommandError } from '../base/errors.js';
 import type { Failure } from './ends.js';
+import type { TextLine } from './json-lines.js';
 
 /** Options of the command, used for lines of the input that do not set them. */
 export interface LineDefaults {

@@ -1,5 +1,6 @@
-import { wrapped, wrappedRows, wrappedWords } from '../../shared/text/format.js';
+import { wrapped, wrappedWords } from '../../shared/text/format.js';
 import type { Command, Flag } from '../base/command.js';
+import { wrappedRows } from './columns.js';
 
 /** Description of the program in its help and its manual. */
 export const about = 'Runs a local model command-line tool as a REST API, and sends requests to that API.';

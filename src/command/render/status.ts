@@ -6,16 +6,10 @@ import type {
   ReasonBody,
   RenewalFaultBody,
 } from '../../shared/api/health.js';
-import {
-  formatCount,
-  formatDuration,
-  formatNumber,
-  shellWord,
-  wrapped,
-  wrappedRows,
-} from '../../shared/text/format.js';
+import { formatCount, formatDuration, formatNumber, shellWord, wrapped } from '../../shared/text/format.js';
 import { escaped, type Paint, plain } from '../../shared/text/paint.js';
 import type { ServiceSnapshot, Totals, TotalsChange } from '../base/snapshot.js';
+import { wrappedRows } from './columns.js';
 
 type Observability = HealthBody['observability'];
 type Runtime = Observability['model_runtime'];

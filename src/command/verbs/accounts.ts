@@ -11,7 +11,7 @@ import {
   readAccountsFile,
 } from '../../shared/config/accounts-file.js';
 import { shellWords } from '../../shared/config/clis.js';
-import { alignColumns, formatCount, shellWord } from '../../shared/text/format.js';
+import { formatCount, shellWord } from '../../shared/text/format.js';
 import { escaped, type Paint } from '../../shared/text/paint.js';
 import { fileFault, meaningOf } from '../../shared/text/system-error.js';
 import {
@@ -26,6 +26,7 @@ import {
 import { CommandError, exitCodes, usageError } from '../base/errors.js';
 import { printUse } from '../base/file-in-use.js';
 import { editLines, type LineFile, withLines } from '../keys-file/keys-file-edit.js';
+import { alignColumns } from '../render/columns.js';
 import { loginPrograms } from './model-clis.js';
 
 /** Options of a new account, with the names that the accounts file uses. */

@@ -6,7 +6,6 @@ import type { BatchBody } from '../../shared/api/files.js';
 import { type HealthBody, healthBody } from '../../shared/api/health.js';
 import type { Clock } from '../../shared/clock.js';
 import { formatCount, shellWord } from '../../shared/text/format.js';
-import { linesOf } from '../../shared/text/json-lines.js';
 import { escaped } from '../../shared/text/paint.js';
 import { fileFault } from '../../shared/text/system-error.js';
 import type { Client } from '../base/client.js';
@@ -22,6 +21,7 @@ import {
 import { CommandError, exitCodes, InterruptedError, usageError } from '../base/errors.js';
 import type { Terminal } from '../base/terminal.js';
 import { AnswersFile } from '../batch/answers-file.js';
+import { linesOf } from '../batch/json-lines.js';
 import { Patience } from '../batch/patience.js';
 import { type ImageReader, isBad, type LineDefaults, promptsIn, remainingPrompts } from '../batch/prompts.js';
 import { Requests } from '../batch/requests.js';

@@ -3,7 +3,7 @@ import { chatResult } from '../../shared/api/chat.js';
 import { conversationMessages } from '../../shared/api/conversations.js';
 import { modelList } from '../../shared/api/models.js';
 import { BoundedQueue } from '../../shared/async.js';
-import { shellWord, wrappedRows } from '../../shared/text/format.js';
+import { shellWord } from '../../shared/text/format.js';
 import { plain } from '../../shared/text/paint.js';
 import { fileFault } from '../../shared/text/system-error.js';
 import type { Client } from '../base/client.js';
@@ -17,6 +17,7 @@ import {
 } from '../base/command.js';
 import { CommandError, exitCodes, InterruptedError, ServiceError } from '../base/errors.js';
 import type { Terminal } from '../base/terminal.js';
+import { wrappedRows } from '../render/columns.js';
 import { printJob } from './answer.js';
 import { fileFlag, readDocuments } from './ask.js';
 

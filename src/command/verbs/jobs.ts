@@ -8,7 +8,7 @@ import {
   type ListedJob,
 } from '../../shared/api/jobs.js';
 import { type StatusBody, statusBody } from '../../shared/api/status.js';
-import { alignColumns, formatCount, formatDuration, formatNumber } from '../../shared/text/format.js';
+import { formatCount, formatDuration, formatNumber } from '../../shared/text/format.js';
 import { escaped, type Paint } from '../../shared/text/paint.js';
 import type { Client } from '../base/client.js';
 import {
@@ -21,6 +21,7 @@ import {
   show,
 } from '../base/command.js';
 import { exitCodes, InterruptedError, ServiceError, usageError } from '../base/errors.js';
+import { alignColumns } from '../render/columns.js';
 import { collectJob, printAnswer } from './answer.js';
 
 const jobsBody = statusBody.pick({ slots: true, queue: true, background_jobs: true });

@@ -5,7 +5,7 @@ import { groupWarnings } from '../../shared/config/group-warnings.js';
 import { dayText } from '../../shared/config/key-values.js';
 import { readKeysFile, refuseCosts } from '../../shared/config/keys-file.js';
 import { periods } from '../../shared/days.js';
-import { alignColumns, formatCount } from '../../shared/text/format.js';
+import { formatCount } from '../../shared/text/format.js';
 import type { Paint } from '../../shared/text/paint.js';
 import { fileFault } from '../../shared/text/system-error.js';
 import {
@@ -31,6 +31,7 @@ import {
   withNewKey,
   withoutKey,
 } from '../keys-file/keys-file-edit.js';
+import { alignColumns } from '../render/columns.js';
 
 /** Options of a new key, with the names that the keys file uses. */
 const optionFlags: Readonly<Record<string, Flag>> = Object.fromEntries(

@@ -1,9 +1,9 @@
 import { type ModelEntry, type ModelList, modelList } from '../../shared/api/models.js';
 import { type VersionBody, versionBody } from '../../shared/api/version.js';
 import { readProduct } from '../../shared/config/product.js';
-import { alignColumns } from '../../shared/text/format.js';
 import { escaped, type Paint } from '../../shared/text/paint.js';
 import { addressFlags, type Command, clientFor, jsonFlag, show } from '../base/command.js';
+import { alignColumns } from '../render/columns.js';
 
 export const models: Command = {
   name: 'models',

@@ -1,12 +1,12 @@
 import { type UsageCaller, usageReport } from '../../shared/api/usage.js';
 import { isLoopback } from '../../shared/config/addresses.js';
 import { checkKey } from '../../shared/config/api-keys.js';
-import { alignColumns } from '../../shared/text/format.js';
 import { escaped } from '../../shared/text/paint.js';
 import type { Client } from '../base/client.js';
 import { addressFlags, type Command, clientFor, jsonFlag, show } from '../base/command.js';
 import { CommandError, exitCodes } from '../base/errors.js';
 import type { Terminal } from '../base/terminal.js';
+import { alignColumns } from '../render/columns.js';
 
 export const login: Command = {
   name: 'login',

@@ -2,7 +2,6 @@ import { chmod, mkdir, readdir, readFile, realpath, stat, unlink, writeFile } fr
 import { basename, dirname, join } from 'node:path';
 import { modelList } from '../../shared/api/models.js';
 import { defaultModelName } from '../../shared/config/values.js';
-import { alignColumns } from '../../shared/text/format.js';
 import { fileFault } from '../../shared/text/system-error.js';
 import type { Client } from '../base/client.js';
 import {
@@ -26,6 +25,7 @@ import { CommandError, exitCodes, usageError } from '../base/errors.js';
 import { handPrograms } from '../base/hand-programs.js';
 import type { Terminal } from '../base/terminal.js';
 import { writeUserFile } from '../base/user-file.js';
+import { alignColumns } from '../render/columns.js';
 import { callerAt } from './login.js';
 
 const programs = new Map<string, ClientProgram>(Object.entries(clientPrograms));

@@ -1,9 +1,9 @@
 import { yieldToEventLoop } from '../../shared/clock.js';
 import { invalid } from '../../shared/errors.js';
 import { IdSet } from '../../shared/text/id-set.js';
-import { LineScanner, type ScannedLine } from '../../shared/text/line-scanner.js';
 import { filePieces } from '../files/content.js';
 import type { FileCalls } from '../files/shared.js';
+import { LineScanner, type ScannedLine } from './line-scanner.js';
 
 const maxShown = 64;
 /** Lines that are read in one turn of the event loop. */

@@ -1,5 +1,5 @@
 import { yieldToEventLoop } from '../../shared/clock.js';
-import { LineScanner, type ScannedLine } from '../../shared/text/line-scanner.js';
+import { LineScanner, type ScannedLine } from './line-scanner.js';
 import type { FileLine } from './views.js';
 
 /** Finds the lines of a stored file, except blank ones. Memory holds one piece of the file, whatever a line's length. */

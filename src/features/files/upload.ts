@@ -1,11 +1,11 @@
 import type { Request } from 'express';
 import { invalid } from '../../shared/errors.js';
 import { type FilePurpose, type FileView, uploadPurposes } from '../../shared/files.js';
-import { LineCounter } from '../../shared/text/line-counter.js';
 import { piecesOf } from '../../shared/text/well-formed.js';
 import type { ReadingPace } from '../../worker/http/body.js';
 import type { Reply } from '../../worker/http/exchange.js';
-import { readForm } from '../../worker/http/multipart.js';
+import { LineCounter } from './line-counter.js';
+import { readForm } from './multipart.js';
 import type { FileCalls } from './shared.js';
 
 /** Bytes that are sent to the primary at once. */

@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { isPlainUrl } from '../../shared/config/urls.js';
 
 /** Fewest and most bytes of a secret, as in Standard Webhooks. */
 const minSecretBytes = 24;
@@ -43,3 +42,10 @@ function isSecret(value: string): boolean {
 export const webhookSecret = z
   .string()
   .refine(isSecret, `must be whsec_ and ${minSecretBytes} to ${maxSecretBytes} random bytes in base64`);
+
+/** Whether a text is an http:// or https:// URL without a user and without a fragment. */
+function isPlainUrl(value: string): boolean {
+  if (!/^https?:\/\//i.test(value) || !URL.canParse(value)) return false;
+  const { username, password, hash } = new URL(value);
+  return username === '' && password === '' && hash === '';
+}

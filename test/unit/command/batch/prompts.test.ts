@@ -1,4 +1,5 @@
 import { CommandError } from '../../../../src/command/base/errors.js';
+import { linesOf } from '../../../../src/command/batch/json-lines.js';
 import {
   isBad,
   type LineDefaults,
@@ -7,7 +8,6 @@ import {
   remainingPrompts,
   wholeBody,
 } from '../../../../src/command/batch/prompts.js';
-import { linesOf } from '../../../../src/shared/text/json-lines.js';
 import { system, user } from '../../../support/doors/sdk-messages.js';
 
 async function collected<T>(items: AsyncIterable<T>): Promise<T[]> {

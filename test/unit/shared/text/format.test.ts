@@ -1,10 +1,5 @@
-import {
-  alignColumns,
-  formatCount,
-  formatDuration,
-  formatNumber,
-  labelledRows,
-} from '../../../../src/shared/text/format.js';
+import { alignColumns } from '../../../../src/command/render/columns.js';
+import { formatCount, formatDuration, formatNumber, labelledRows } from '../../../../src/shared/text/format.js';
 
 describe('The format functions', () => {
   it.each([

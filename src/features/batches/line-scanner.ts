@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { lineEnd } from './line-counter.js';
+import { lineEnd } from '../files/line-counter.js';
 
 /** Line of a file that is not blank. */
 export interface ScannedLine {

@@ -1,4 +1,4 @@
-import { linesOf, maxLineBytes } from '../../../../src/shared/text/json-lines.js';
+import { linesOf, maxLineBytes } from '../../../../src/command/batch/json-lines.js';
 
 async function collected<T>(items: AsyncIterable<T>): Promise<T[]> {
   const all: T[] = [];

@@ -4,10 +4,10 @@ import type { Request } from 'express';
 import { withResolvers } from '../../shared/async.js';
 import { cancelled, invalid } from '../../shared/errors.js';
 import { wellFormed } from '../../shared/text/well-formed.js';
-import { expectsContinue, PacedReading, type ReadingPace } from './body.js';
-import type { Reply } from './exchange.js';
-import { FormParts } from './form-parts.js';
-import { answerRefusal, refusals } from './refusal.js';
+import { expectsContinue, PacedReading, type ReadingPace } from '../../worker/http/body.js';
+import type { Reply } from '../../worker/http/exchange.js';
+import { FormParts } from '../../worker/http/form-parts.js';
+import { answerRefusal, refusals } from '../../worker/http/refusal.js';
 
 /** Time in which an upload must send `leastBytes`. Otherwise it is given up. */
 const silenceMs = 30_000;

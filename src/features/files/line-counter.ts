@@ -1,11 +1,6 @@
 export const lineEnd = 0x0a;
 const space = 0x20;
 
-/** Whether a line has only spaces and control characters. */
-export function isBlank(line: Uint8Array): boolean {
-  return line.every((byte) => byte <= space);
-}
-
 /** Counts the lines of a file that are not blank. */
 export class LineCounter {
   #count = 0;

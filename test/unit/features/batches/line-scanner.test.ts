@@ -1,6 +1,6 @@
 import fc from 'fast-check';
-import { LineCounter } from '../../../../src/shared/text/line-counter.js';
-import { LineScanner, type ScannedLine } from '../../../../src/shared/text/line-scanner.js';
+import { LineScanner, type ScannedLine } from '../../../../src/features/batches/line-scanner.js';
+import { LineCounter } from '../../../../src/features/files/line-counter.js';
 
 /** Scans a file in pieces of this size. */
 function linesIn(file: Buffer, pieceBytes = 1000): ScannedLine[] {
