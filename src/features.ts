@@ -14,6 +14,7 @@ import { file } from './features/file/feature.js';
 import { files } from './features/files/feature.js';
 import { idempotency } from './features/idempotency/feature.js';
 import { keysApi } from './features/keys-api/feature.js';
+import { lentKeys } from './features/lent-keys/feature.js';
 import { mcp } from './features/mcp/feature.js';
 import { ollama } from './features/ollama/feature.js';
 import { openai } from './features/openai/feature.js';
@@ -42,6 +43,7 @@ export const features: readonly (PrimaryFeature & WorkerFeature & CommandFeature
   idempotency,
   signOn,
   keysApi,
+  lentKeys,
   accounts,
   fallbacks,
   retention,

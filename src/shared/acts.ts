@@ -1,6 +1,6 @@
 /** Acts of administrators, and acts of people on own keys. */
 export const operatorActs = [
-  ...(['key_made', 'key_changed', 'key_removed', 'key_rotated'] as const),
+  ...(['key_made', 'key_changed', 'key_removed', 'key_rotated', 'key_lent', 'lent_key_ended'] as const),
   ...(['client_purged', 'job_ended', 'health_rechecked', 'store_backed_up', 'service_reloaded'] as const),
 ] as const;
 

@@ -129,7 +129,7 @@ describe('The imports', () => {
     const enters = (source: Source, target: string) =>
       target.startsWith('src/command/') &&
       !isIn('command')(source) &&
-      !(isFeature(source) && target === 'src/command/base/command');
+      !(isFeature(source) && ['src/command/base/command', 'src/command/base/errors'].includes(target));
     expect(importsThat((source, target) => leaves(source, target) || enters(source, target))).toEqual([]);
     const starters = sources.filter(({ imports }) => imports.some(({ target }) => target === 'src/primary/main'));
     expect(starters.map(({ name }) => name)).toEqual(['src/command/verbs/serve']);

@@ -204,6 +204,17 @@ const words: Readonly<Record<string, { readonly pattern: RegExp; readonly named:
         'src/shared/api/health.ts': 'texts of the published description of the API, which do not change',
       },
     },
+    'lent-keys': {
+      pattern: /lent.?key/i,
+      named: {
+        ...namesIn('keys of clients, and their rights', [
+          'src/primary/access/clients.ts',
+          'src/primary/features/feature.ts',
+          'src/shared/config/api-keys.ts',
+        ]),
+        'src/shared/acts.ts': 'the core lists the acts',
+      },
+    },
     webhooks: { pattern: /webhook|callback.?url|deliver(?:y|ies)/i, named: {} },
   };
 

@@ -133,6 +133,7 @@ describe('As OpenAPI 3.1, it', () => {
       'post /keys',
       'patch /keys/{name}',
       'post /keys/{name}/rotate',
+      'post /lent-keys',
       'post /chat/{conversation_id}/steer',
       'post /jobs/{job_id}/steer',
       'post /v1/files',

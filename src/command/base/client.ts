@@ -61,6 +61,11 @@ export class Client {
     return this.#read({ method: 'POST', path, idleTimeoutMs: idleLimits.cli, signal }, schema);
   }
 
+  /** Posts a request that never runs the model CLI. */
+  postBody<T>(path: string, body: object, schema: z.ZodType<T>): Promise<T> {
+    return this.#read({ method: 'POST', path, body, idleTimeoutMs: idleLimits.state }, schema);
+  }
+
   delete<T>(path: string, schema: z.ZodType<T>): Promise<T> {
     return this.#read({ method: 'DELETE', path, idleTimeoutMs: idleLimits.state }, schema);
   }

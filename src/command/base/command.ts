@@ -27,9 +27,17 @@ export interface Command {
   run(args: CommandArguments, context: CommandContext): Promise<number | null>;
 }
 
+/** Action that a feature adds to `prompt-relay keys`. No other action may use its flags. */
+export interface KeyAction extends Pick<Command, 'name' | 'synopsis' | 'flags' | 'examples'> {
+  /** Paragraph of the help. */
+  readonly note: string;
+  run(subject: string | undefined, args: CommandArguments, context: CommandContext): Promise<number>;
+}
+
 /** Feature as the command sees it. */
 export interface CommandFeature {
   readonly commands?: readonly Command[];
+  readonly keyActions?: readonly KeyAction[];
   readonly store?: StoreOfCommand;
 }
 

@@ -19,7 +19,7 @@ import {
 import { CommandError, exitCodes, usageError } from '../base/errors.js';
 import { printUse } from '../base/file-in-use.js';
 import type { Terminal } from '../base/terminal.js';
-import { keyOptions } from '../keys-file/key-options.js';
+import { keyActions, keyOptions } from '../keys-file/key-options.js';
 import {
   type BudgetChange,
   editKeysFile,
@@ -42,19 +42,28 @@ const rotateFlags = {
   'old-until': { type: 'string', placeholder: '<day>', description: 'rotate: the old key works until this day (UTC)' },
 } as const satisfies Record<string, Flag>;
 
+const ownWords = ['add', 'revoke', 'rotate', 'budget', 'import', 'list', 'check', 'new'];
+const words = [...ownWords, ...keyActions.map(({ name }) => name)];
+
+/** Flags of the actions of features. */
+const actionFlags: Readonly<Record<string, Flag>> = Object.assign({}, ...keyActions.map(({ flags }) => flags));
+
 /** Command that makes API keys, and lists, checks and edits keys files, without a service. */
 export const keys: Command = {
   name: 'keys',
-  synopsis:
+  synopsis: [
     'add <name> | revoke <name> | rotate <name> | budget <name> | import <from> | list | check | new <name> [file]',
+    ...keyActions.map(({ name, synopsis }) => `${name} ${synopsis}`),
+  ].join(' | '),
   summary: 'create API keys, and edit, list or check a keys file',
-  flags: { ...optionFlags, ...rotateFlags, ...jsonFlag, url: addressFlags.url },
+  flags: { ...optionFlags, ...rotateFlags, ...actionFlags, ...jsonFlag, url: addressFlags.url },
   maxPositionals: 3,
-  words: ['add', 'revoke', 'rotate', 'budget', 'import', 'list', 'check', 'new'],
+  words,
   notes: [
     'The last argument is the file; default: MODEL_API_KEYS_FILE. A running service reads a changed file within a second. After an edit and after "check", the last line says whether the service uses the file.',
     '"add" adds a key with the options of the flags. "revoke" removes a key. "rotate" replaces the value of a key, which keeps its options and its client; the old value becomes invalid at once, or with --old-until on that day. "budget" sets the tokens or the cost of a key, of a group (@biology) or of all clients (@*); "off" removes a limit. "import" adds the lines of another keys file, or hashes keys in clear text, one "key" or "name key" per line; "-" is stdin. "new" prints a key and its line, and needs no file.',
     'An edit replaces the file atomically and preserves its owner, mode and comments. An edit never adds a fault; the faults of other lines are printed. A new key is printed once, to stdout; all other output goes to stderr.',
+    ...keyActions.map(({ note }) => note),
   ],
   examples: [
     'prompt-relay keys add ada --rate 60/60 /etc/prompt-relay/keys',
@@ -62,12 +71,14 @@ export const keys: Command = {
     'prompt-relay keys revoke ada /etc/prompt-relay/keys',
     'prompt-relay keys budget @biology --cost 200/month /etc/prompt-relay/keys',
     'prompt-relay keys list /etc/prompt-relay/keys',
+    ...keyActions.flatMap(({ examples }) => examples),
   ],
   run: async (args, context) => {
     const [action = '', ...rest] = args.positionals;
-    const act = Object.hasOwn(actions, action) ? actions[action] : undefined;
+    const featureAction = keyActions.find(({ name }) => name === action);
+    const act = Object.hasOwn(actions, action) ? actions[action] : featureAction?.run;
     if (act === undefined)
-      throw usageError('keys', 'the action must be add, revoke, rotate, budget, import, list, check or new');
+      throw usageError('keys', `the action must be ${words.slice(0, -1).join(', ')} or ${words.at(-1)}`);
     const unexpected = rest[editors.includes(action) ? 2 : 1];
     if (unexpected !== undefined) throw usageError('keys', `${action}: unexpected argument ${unexpected}`);
     if (args.value('old-until') !== undefined && action !== 'rotate')
@@ -75,6 +86,10 @@ export const keys: Command = {
     const used = optionsFor[action] ?? [];
     const unused = Object.keys(optionFlags).find((name) => !used.includes(name) && isGiven(name, args));
     if (unused !== undefined) throw usageError('keys', `${action}: --${unused} has no meaning here`);
+    const foreign = Object.keys(actionFlags).find(
+      (name) => !(name in (featureAction?.flags ?? {})) && isGiven(name, args),
+    );
+    if (foreign !== undefined) throw usageError('keys', `${action}: --${foreign} has no meaning here`);
     const code = await act(rest[0], args, context);
     const isEditor = editors.includes(action);
     if (isEditor || action === 'check')

@@ -12,7 +12,7 @@ type AuditLogger = Pick<Logger<LogEvent | keyof typeof logEvents>, 'error'>;
 
 /** Number of records that GET /audit can show. */
 export const maxRecords = 1000;
-/** Number of records of people's acts on own keys, above which these are removed before those of administrators. */
+/** Number of records of acts of clients on own keys, above which these are removed before those of administrators. */
 const maxOwnActs = 500;
 /** Size of the end of the file that is read at the start. */
 const tailBytes = 512 * 1024;
@@ -121,8 +121,15 @@ function ignoreUnsupported(error: NodeJS.ErrnoException): void {
   if (error.code !== 'EINVAL' && error.code !== 'ENOTSUP') throw error;
 }
 
-/** Whether a person has made, changed or removed an own key, whose client begins with the one of the person. */
+/** Acts that each client may do with its own key. */
+const lendingActs: readonly string[] = ['key_lent', 'lent_key_ended'];
+
+/**
+ * Whether a client has lent its key, or a person has made, changed or removed an own key, whose client begins with the
+ * one of the person.
+ */
 function isOwnAct({ act, by, target }: AuditRecord): boolean {
+  if (lendingActs.includes(act)) return true;
   return act.startsWith('key_') && target?.startsWith(`${by}/`) === true;
 }
 

@@ -8,7 +8,9 @@ import {
   clientOf,
   digestsOf,
   type GroupLine,
+  isRefused,
   type KeyOptions,
+  type LentKey,
   type PersonLine,
   plainOptions,
   type Rate,
@@ -47,6 +49,7 @@ export class Clients {
   #named: readonly ApiKey[];
   /** Keys of a feature; null if they exist, but could not be read yet. */
   #added: readonly AddedKey[] | null = [];
+  #lent: ReadonlyMap<string, readonly LentKey[]> = new Map();
   #byClient: ReadonlyMap<string, ApiKey | AddedKey>;
   #digests: ReadonlySet<string>;
   readonly #people: KnownPeople;
@@ -85,6 +88,25 @@ export class Clients {
   replaceAddedKeys(keys: readonly AddedKey[] | null): void {
     this.#added = keys;
     this.#index();
+  }
+
+  /** Replaces the keys that clients have lent. */
+  replaceLentKeys(keys: readonly LentKey[]): void {
+    const lent = new Map<string, LentKey[]>();
+    for (const key of keys) lent.set(key.client, [...(lent.get(key.client) ?? []), key]);
+    this.#lent = lent;
+    this.#index();
+  }
+
+  /**
+   * Returns the key of a client with this digest as workers get it; null if it no longer exists. undefined: it may exist,
+   * but could not be read.
+   */
+  keyWithDigest(client: string, digest: string): WorkerKey | null | undefined {
+    const key = this.#byClient.get(client);
+    if (key === undefined) return readClientId(client).kind !== 'key' && this.#added === null ? undefined : null;
+    const found = this.#ownWorkerKeysOf(key).find((each) => each.digest === digest);
+    return found ?? (isRefused(key) ? undefined : null);
   }
 
   /**
@@ -194,7 +216,8 @@ export class Clients {
 
   #index(groupLines = this.groupLines): void {
     this.#byClient = byClient([...this.#fixed, ...this.#named, ...(this.#added ?? [])]);
-    this.#digests = allDigests(this.#byClient);
+    const lent = [...this.#lent.values()].flat().map(({ digest }) => digest);
+    this.#digests = new Set([...allDigests(this.#byClient), ...lent]);
     this.#groups = new ClientGroups(groupLines, this.operatorKeys, this.#clock);
   }
 
@@ -259,8 +282,15 @@ export class Clients {
     };
   }
 
-  /** Returns the accepted keys of a client. A key that a person has made ends with the access of the person. */
+  /** Returns the accepted keys of a client, with those that it has lent. */
   #workerKeysOf(key: ApiKey | AddedKey): WorkerKey[] {
+    const keys = this.#ownWorkerKeysOf(key);
+    const lent = this.#lent.get(clientOf(key)) ?? [];
+    return [...keys, ...lent.flatMap((each) => lentWorkerKey(each, keys) ?? [])];
+  }
+
+  /** Returns the own keys of a client. A key that a person has made ends with the access of the person. */
+  #ownWorkerKeysOf(key: ApiKey | AddedKey): WorkerKey[] {
     const client = clientOf(key);
     const personEnd = holderOf(client) === client ? null : this.#people.expiryOf(client);
     const expiresAt = personEnd === null ? key.expiresAt : earlier(personEnd, key.expiresAt);
@@ -380,6 +410,21 @@ function workerKeysOf(apiKey: ApiKey | AddedKey, groupEnd: GroupEnd | null): Wor
   const key = { name, client, digest, scopes: [...scopes], isCapped, hasSubclients, expiresAt, ...ending };
   if (previous === null) return [key];
   return [key, { ...key, digest: previous.digest, expiresAt: earlier(previous.expiresAt, expiresAt) }];
+}
+
+/** Returns a lent key with the rights of its lender, without those of an administrator; null if the lender has ended. */
+function lentWorkerKey(
+  { id, digest, lenderDigest, expiresAt }: LentKey,
+  lenders: readonly WorkerKey[],
+): WorkerKey | null {
+  const lender = lenders.find((each) => each.digest === lenderDigest);
+  if (lender === undefined) return null;
+  const scopes = lender.scopes.filter((scope) => scope === 'ask' || scope === 'chat');
+  const lent = { ...lender, digest, scopes, hasSubclients: false, lentId: id };
+  // A lent key that ends before its lender does not end with the group.
+  return expiresAt < earlier(Number.POSITIVE_INFINITY, lender.expiresAt)
+    ? { ...lent, expiresAt, endsWith: undefined }
+    : lent;
 }
 
 /** Limits of one client for shared resources. A key holder and all its sub-clients count as one client. */

@@ -40,7 +40,14 @@ import type { StoredKind } from './stored-kind.js';
 type GroupMembers = 'ownOptionsOf' | 'groups' | 'groupsOf' | 'keysAndPeople';
 
 /** Members that a feature with keys of its own needs. */
-type KeyMembers = 'operatorKeys' | 'keyNames' | 'personOptions' | 'countedGroupsOf' | 'replaceAddedKeys';
+type KeyMembers =
+  | 'operatorKeys'
+  | 'keyNames'
+  | 'personOptions'
+  | 'countedGroupsOf'
+  | 'replaceAddedKeys'
+  | 'replaceLentKeys'
+  | 'keyWithDigest';
 
 /** Parts of the primary that features may use. All of them exist before the first job. */
 export interface PrimaryCore {

@@ -83,6 +83,19 @@ export interface AddedKey extends ApiKey {
   readonly groups: readonly string[];
 }
 
+/** Key with which others act for a client, for a time, with the rights of another key of that client. */
+export interface LentKey {
+  readonly id: string;
+  /** Client of the key that has lent it. */
+  readonly client: string;
+  /** Digests of this key, and of the key that has lent it, in the format of `ApiKey`. */
+  readonly digest: string;
+  readonly lenderDigest: string;
+  /** Times, in milliseconds since the epoch. */
+  readonly madeAt: number;
+  readonly expiresAt: number;
+}
+
 /** Returns the client of a key. */
 export function clientOf(key: ApiKey | AddedKey): string {
   return 'client' in key ? key.client : keyClient(key.name);

@@ -49,6 +49,8 @@ const workerKey = workerPersonLine.omit({ group: true }).extend({
   hasSubclients: z.boolean(),
   /** Group that ends when the client is refused. */
   endsWith: z.string().optional(),
+  /** Id of a key that its client has lent to others for a time; absent for other keys. */
+  lentId: z.string().optional(),
 });
 export type WorkerKey = z.infer<typeof workerKey>;
 

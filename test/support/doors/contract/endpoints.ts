@@ -103,6 +103,20 @@ export function describeEndpoints(answering: Running): void {
       );
     });
 
+    it('lends a key for a time, and ends it', async () => {
+      const lent = await service.post('/lent-keys', { seconds: 600 }, alice);
+      expect([lent.status, lent.body.client]).toEqual([201, 'key default']);
+      const borrowed = { 'x-api-key': String(lent.body.key) };
+      expect((await service.post('/ask', { prompt: 'Hello' }, borrowed)).status).toBe(200);
+      const { status, body } = await service.get('/lent-keys', alice);
+      expect([status, body.keys]).toMatchObject([200, [{ id: lent.body.id }]]);
+      expect((await service.post('/lent-keys', { seconds: 60 }, borrowed)).status).toBe(403);
+      expect((await service.get('/lent-keys', borrowed)).status).toBe(403);
+      expect((await service.delete('/lent-keys/current', borrowed)).status).toBe(200);
+      expect((await service.post('/ask', { prompt: 'Hello' }, borrowed)).status).toBe(401);
+      expect((await service.delete(`/lent-keys/${lent.body.id}`, alice)).status).toBe(404);
+    });
+
     it('describes itself, for machines and for people', async () => {
       expect((await service.get('/openapi.yaml')).text).toMatch(/^openapi: 3\.1\.\d$/m);
       const { status, text } = await service.get('/docs');

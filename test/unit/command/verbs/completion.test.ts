@@ -38,7 +38,7 @@ describe('The completion of bash', () => {
     ['ask --eff', ['--effort']],
     ['ask --effort ', ['low', 'medium', 'high', 'xhigh', 'max']],
     ['serve --cli d', ['demo']],
-    ['keys ', ['add', 'revoke', 'rotate', 'budget', 'import', 'list', 'check', 'new']],
+    ['keys ', ['add', 'revoke', 'rotate', 'budget', 'import', 'list', 'check', 'new', 'lend']],
     ['completion z', ['zsh']],
     ['help rec', ['recheck']],
     ['ask -m ', []],

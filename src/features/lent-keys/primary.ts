@@ -1,0 +1,39 @@
+import { RateLimit } from '../../primary/access/rate-limit.js';
+import type { CreatePrimaryPart } from '../../primary/features/feature.js';
+import type { StoredKind } from '../../primary/features/stored-kind.js';
+import { recordsPlace } from '../../primary/features/stored-records.js';
+import type { Handlers } from '../../shared/ipc/peer.js';
+import { LentKeys, lendingRate } from './lent-keys.js';
+import type { calls, LentKeyValues } from './shared.js';
+
+/** Creates the part that makes, stores and ends lent keys. */
+export function createLentKeys({ MODEL_API_MAX_LENT_HOURS: maxHours }: LentKeyValues): CreatePrimaryPart {
+  return (core) => {
+    const { host, clients, sendKeys, beforeAct } = core;
+    const { clock, log } = host;
+    const { shared, path, place } = recordsPlace(core, 'lent-keys');
+    const keys = new LentKeys({
+      ...{ clients, sendKeys, beforeAct, clock, log, shared, path },
+      maxMs: maxHours * 3_600_000,
+      limit: new RateLimit((client) => [{ client, rate: lendingRate }], clock),
+    });
+    const handlers: Handlers<typeof calls> = {
+      lendKey: (order) => keys.lend(order),
+      listLentKeys: (order) => ({ keys: keys.list(order) }),
+      endLentKey: (order) => keys.end(order),
+    };
+    return {
+      handlers,
+      refreshKeys: () => keys.refresh(),
+      storedKinds: [storedKeys(place)],
+    };
+  };
+}
+
+function storedKeys(place: StoredKind['place']): StoredKind {
+  return {
+    ...{ kind: 'lent keys', content: 'digests of lent keys, with the clients that have lent them', place },
+    ...{ keptMs: null, until: 'until the lent key ends', readers: ['client', 'admin', 'host'] },
+    ...{ export: 'GET /lent-keys', deletion: 'DELETE /lent-keys/{id}', variables: ['MODEL_API_MAX_LENT_HOURS'] },
+  };
+}
