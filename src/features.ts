@@ -3,6 +3,7 @@ import { accounts } from './features/accounts/feature.js';
 import { acp } from './features/acp/feature.js';
 import { anthropic } from './features/anthropic/feature.js';
 import { audit } from './features/audit/feature.js';
+import { background } from './features/background/feature.js';
 import { batches } from './features/batches/feature.js';
 import { budgets } from './features/budgets/feature.js';
 import { codex } from './features/codex/feature.js';
@@ -39,6 +40,7 @@ export const features: readonly (PrimaryFeature & WorkerFeature & CommandFeature
   traces,
   audit,
   budgets,
+  background,
   webhooks,
   idempotency,
   signOn,

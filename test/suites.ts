@@ -99,8 +99,6 @@ export const suites: Readonly<Record<string, Suite>> = {
     processors: 2,
     needs: ['faketime', 'pdftotext', 'redis-server', 'setpriv', 'strace'],
   },
-  /** The service without each of its features. */
-  features: { files: ['service/features/.*'], timeLimitMs: 60_000, workers: 2, processors: 2 },
   /** Other real model CLIs, each against a stub of its API, and coding agents as clients. Some need seconds of a processor for each start. */
   agents: { files: ['programs/agents/.*'], timeLimitMs: 240_000, workers: 1, processors: 0.75 },
   /** The real claude against a stub of its API: all tests with the newest, those of the adapter with older ones. */
@@ -212,6 +210,8 @@ export const suites: Readonly<Record<string, Suite>> = {
   image: { command: ['test/programs/image/run'], processors: 1, needs: ['buildah', 'debootstrap', 'ip'] },
   /** A release, tried as a user gets it. */
   production: { command: ['.ci/production'], processors: 1, needs: ['chromium', 'tmux'] },
+  /** The service without each of its features. */
+  features: { files: ['service/features/.*'], timeLimitMs: 60_000, workers: 2, processors: 2 },
   /** deploy/proxy: Caddy and nginx in front of the service, with TLS. */
   proxy: { files: ['programs/proxy/.*'], timeLimitMs: 60_000, workers: 1, processors: 1, needs: ['caddy', 'nginx'] },
   /** 100,000 random sequences. */

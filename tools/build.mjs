@@ -1,6 +1,6 @@
 /**
  * Compiles the service and the console (`node tools/build.mjs service`), or everything with tests and tools
- * (`node tools/build.mjs`). Nothing is compiled if no file of it has changed since the last build.
+ * (`node tools/build.mjs`). The service is only compiled if its files have changed since the last build of either kind.
  */
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -12,25 +12,16 @@ const sources = ['src', 'package-lock.json', 'tools/browser-files.ts', 'tools/bu
 /** Scripts that Redis runs. */
 const scripts = 'src/features/redis/scripts';
 const settings = readdirSync('.').filter((name) => name.startsWith('tsconfig'));
-/** What is compiled besides. */
-const others = ['test', 'bench', 'tools'];
-/**
- * These have the digest of the sources from which `dist` was built: those of the service, and all. They are written last, so that a
- * build that was stopped is repeated.
- */
+/** Has the digest of the sources from which `dist` was built. Written last, so that a build that was stopped is repeated. */
 const stamp = 'dist/.sources';
-const stampOfAll = 'dist/.all-sources';
 
 const kind = process.argv[2] ?? 'all';
 const digest = digestOf([...sources, ...settings]);
+const isCurrent = existsSync(stamp) && readFileSync(stamp, 'utf8') === digest;
 if (kind === 'all') {
-  const digestOfAll = digestOf([...sources, ...others, ...settings]);
-  if (!isCurrent(stampOfAll, digestOfAll)) {
-    process.stderr.write('Building prompt-relay with its tests and tools …\n');
-    await build('dist', 'tsconfig.json');
-    writeFileSync(stampOfAll, digestOfAll);
-  }
-} else if (!isCurrent(stamp, digest)) {
+  process.stderr.write('Building prompt-relay with its tests and tools …\n');
+  await build('dist', 'tsconfig.json');
+} else if (!isCurrent) {
   process.stdout.write(
     'Building prompt-relay; this takes some seconds, and is done again only when its files change.\n',
   );
@@ -39,7 +30,7 @@ if (kind === 'all') {
 
 /** Compiles into `folder`, which is emptied before. Ends this process if a step fails. */
 async function build(folder, project) {
-  for (const each of [stamp, stampOfAll]) rmSync(each, { force: true });
+  rmSync(stamp, { force: true });
   rmSync(folder, { recursive: true, force: true });
   cpSync('src/console/static', 'dist/src/console', { recursive: true });
   // A feature may be deleted.
@@ -50,10 +41,6 @@ async function build(folder, project) {
   );
   await run('dist/tools/browser-files.js');
   writeFileSync(stamp, digest);
-}
-
-function isCurrent(path, sum) {
-  return existsSync(path) && readFileSync(path, 'utf8') === sum;
 }
 
 async function run(...args) {

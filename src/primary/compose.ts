@@ -1,5 +1,5 @@
 import { inLine } from '../shared/async.js';
-import { type Clock, yieldToEventLoop } from '../shared/clock.js';
+import { yieldToEventLoop } from '../shared/clock.js';
 import { cliLimits } from '../shared/config/clis.js';
 import type { Config } from '../shared/config/config.js';
 import { applicableLines } from '../shared/config/keys-file.js';
@@ -7,7 +7,6 @@ import type { RemovalCause } from '../shared/conversation.js';
 import type { DoorNames } from '../shared/features/feature.js';
 import type { ReadinessEntry } from '../shared/health.js';
 import type { PrimaryCalls, WorkerCalls } from '../shared/ipc/protocol.js';
-import type { JobRequest } from '../shared/job.js';
 import { describeError } from '../shared/log/logger.js';
 import { type Phase, serviceExits } from '../shared/phase.js';
 import { Signals } from '../shared/signals.js';
@@ -40,13 +39,10 @@ import { FeatureHooks } from './features/feature-hooks.js';
 import type { CircuitStatus } from './health/circuit.js';
 import { SeenClients } from './health/evidence.js';
 import type { Hosts } from './hosts/hosts.js';
-import { BackgroundJobs } from './jobs/background-jobs.js';
-import { ClientJobs } from './jobs/client-jobs.js';
-import { JobPuller } from './jobs/job-puller.js';
+import { JobEntry } from './jobs/job-entry.js';
 import { JobRunner } from './jobs/job-runner.js';
-import { RemoteJobs } from './jobs/remote-jobs.js';
+import { LocalJobs } from './jobs/local-jobs.js';
 import { startCheck } from './jobs/start-check.js';
-import { StoredJobs } from './jobs/stored-jobs.js';
 import { WaitingRoom } from './jobs/waiting-room.js';
 import { createBanner } from './lifecycle/banner.js';
 import type { HealthAgent } from './lifecycle/health-agent.js';
@@ -54,7 +50,7 @@ import type { Host } from './lifecycle/host.js';
 import { Supervisor } from './lifecycle/supervisor.js';
 import { isPersonal } from './observe/degraded.js';
 import { LastHour } from './observe/last-hour.js';
-import { logCheck, observeBackground, observeCli, observeJobs } from './observe/observers.js';
+import { logCheck, observeCli, observeJobs } from './observe/observers.js';
 import { PrimaryMetrics, storeListener } from './observe/primary-metrics.js';
 import { Scrape } from './observe/scrape.js';
 import { addServiceGauges } from './observe/state-metrics.js';
@@ -62,7 +58,6 @@ import { UsageJournal } from './observe/usage-journal.js';
 import { UsageLedger } from './observe/usage-ledger.js';
 import { responseLimits, StoredResponses } from './responses/stored-responses.js';
 import type { JobRecord } from './store/contract/jobs.js';
-import type { SharedJobs } from './store/contract/shared-jobs.js';
 import type { Store } from './store/contract/store.js';
 import { SchemaChecker } from './threads/schema-checker.js';
 import { TokenCounter } from './threads/token-counter.js';
@@ -119,6 +114,8 @@ interface PrimarySignals {
   /** Returns the ids of conversations that waiting jobs will continue. */
   'list-awaited-conversations': () => ReadonlySet<string>;
   'read-phase': () => Phase;
+  /** Returns the remaining seconds of a drain. */
+  'read-drain-seconds': () => number;
   'phase-changed': (phase: Phase) => void;
 }
 
@@ -159,7 +156,7 @@ export function compose(input: StartInput) {
     ...{ ...input, ...access, room, ...conversations, ...observation, ...counters, ...models, features },
     yieldInOrder: () => inOrder(yieldToEventLoop),
   };
-  const jobs = createJobs(earlier);
+  const jobs = createJobs(earlier, signals);
   const workers = createWorkers(earlier, signals);
   features.createParts(input.createFeatures, coreOf({ ...earlier, ...jobs, ...workers }));
   const supervisor = createSupervisor({ ...earlier, ...jobs, ...workers }, signals);
@@ -180,14 +177,14 @@ function coreOf(parts: EarlierParts & Jobs & WorkerParts): Parameters<FeatureHoo
 
 /** Sets the handlers of all signals. */
 function connectParts(parts: Parts, signals: PartSignals): void {
-  const { host, store, clis, logins, metrics, room, runner, background, puller, workers, supervisor } = parts;
+  const { host, store, clis, logins, metrics, room, runner, workers, supervisor } = parts;
   const updateStandby = () => {
     for (const { standby, isInUse } of clis) if (isInUse) standby.update();
   };
   signals.on('job-lost', (job) => parts.features.recordEnded(job));
   signals.on('slots-changed', () => {
     updateStandby();
-    puller?.changed();
+    parts.features.slotsChanged();
   });
   signals.on('conversation-removed', (cause, id) => {
     metrics.conversations.countRemoval(cause);
@@ -219,12 +216,12 @@ function connectParts(parts: Parts, signals: PartSignals): void {
   signals.on('list-waiting-jobs', (cli) => runner.openJobs.next(cli));
   signals.on('list-awaited-conversations', () => runner.openJobs.awaited);
   signals.on('read-phase', () => supervisor.phase);
+  signals.on('read-drain-seconds', () => supervisor.drainSecondsLeft);
   signals.on('phase-changed', (phase) => {
     void workers.callAll((peer) => peer.call('phase', { phase }));
     host.systemd.announce(phase);
     updateStandby();
     if (phase === 'draining') parts.features.drain();
-    if (phase === 'draining' && store.jobs.isDurable) background.stop(); // the next service runs the waiting jobs
   });
 }
 
@@ -351,9 +348,9 @@ function createModels(
   return { clis: logins.clis, logins, seenClients, router, catalog, knownModels, readerLauncher };
 }
 
-function createJobs(parts: EarlierParts) {
+function createJobs(parts: EarlierParts, signals: PartSignals) {
   const { config, host, store } = parts;
-  const { room, conversations, responses, turnGate, clis, router, knownModels, redactor } = parts;
+  const { room, conversations, responses, clis, router, knownModels, redactor } = parts;
   const { metrics, lastHour, sizes, tokenFactors, usageCounter, tokens, schemas } = parts;
   const { clock, log } = host;
   const listeners = { clients: metrics.clients, usage: usageCounter, lastHour, features: parts.features, log };
@@ -371,47 +368,19 @@ function createJobs(parts: EarlierParts) {
     config,
   );
   const { openJobs } = runner;
-  const storedJobs = createStoredJobs(parts, runner);
-  const observer = observeBackground(listeners);
-  const resources = {
-    ...{ runner, openJobs, room, turnGate, clock, observer },
-    ...{ store: store.jobs, stored: storedJobs },
-    recordEnd: (by: string, jobId: string, requestId: string) =>
-      parts.features.beforeAct({ act: 'job_ended', by, target: `job ${jobId}`, request_id: requestId }),
-  };
-  const background = new BackgroundJobs(resources, config);
-  const clientJobs = new ClientJobs(background, resources);
-  const puller = createPuller(store.jobs.shared, background, clientJobs, clock);
-  return { runner, openJobs, storedJobs, background, clientJobs, puller };
+  const localJobs = new LocalJobs(openJobs, () => parts.features.openJobs);
+  return { runner, openJobs, localJobs, jobEntry: createJobEntry(parts, signals) };
 }
 
-/** Creates the access to stored jobs, and to jobs of other hosts. */
-function createStoredJobs(
-  { config: { jobTtlMs }, host, store, features }: EarlierParts,
-  runner: JobRunner,
-): StoredJobs {
-  const { shared } = store.jobs;
-  if (shared === null) return new StoredJobs(store.jobs, jobTtlMs, host.clock);
-  const dismiss = (request: JobRequest, reason: Error) => void runner.dismiss(request, reason);
-  const recordEnded = (record: JobRecord) => features.recordEnded(record);
-  return new RemoteJobs(shared, jobTtlMs, { dismiss, recordEnded }, host.clock);
-}
-
-/** Creates the puller, which hears of jobs and of cancelled ones from other hosts; null without a queue that hosts share. */
-function createPuller(
-  shared: SharedJobs | null,
-  background: BackgroundJobs,
-  clientJobs: ClientJobs,
-  clock: Clock,
-): JobPuller | null {
-  if (shared === null) return null;
-  const puller = new JobPuller(shared, background, clock);
-  shared.listen({
-    added: () => puller.changed(),
-    cancelled: (id, by) => background.cancelHere(id, by),
-    cancelCaller: (order) => clientJobs.cancelCaller(order),
+function createJobEntry(parts: EarlierParts, signals: PartSignals): JobEntry {
+  const { host, metrics } = parts;
+  return new JobEntry({
+    ...parts,
+    phase: () => signals.send('read-phase'),
+    drainSecondsLeft: () => signals.send('read-drain-seconds'),
+    ...{ jobMetrics: metrics.jobs, clientMetrics: metrics.clients, clock: host.clock },
+    noteActivity: () => host.heap.touch(),
   });
-  return puller;
 }
 
 function createWorkers(parts: EarlierParts, signals: PartSignals) {
@@ -445,10 +414,10 @@ function createWorkers(parts: EarlierParts, signals: PartSignals) {
 }
 
 function createSupervisor(parts: EarlierParts & Jobs & WorkerParts, signals: PartSignals): Supervisor {
-  const { config, host, addresses, agent, store, room, logins, runner, background, workers } = parts;
+  const { config, host, addresses, agent, store, room, logins, runner, workers, features } = parts;
   return new Supervisor(config.drainMs, host.clock, host.log, {
     idle: async () => {
-      await background.idle();
+      await features.idle();
       await room.idle();
     },
     counts: () => {
@@ -457,7 +426,7 @@ function createSupervisor(parts: EarlierParts & Jobs & WorkerParts, signals: Par
       return { running: room.active, queued: room.waiting + inBackground };
     },
     cutAll: (reason) => {
-      background.stop();
+      features.cut();
       runner.openJobs.cutAll(reason);
     },
     retireWorkers: () => workers.retireAll(),
@@ -472,7 +441,7 @@ function createSupervisor(parts: EarlierParts & Jobs & WorkerParts, signals: Par
       addresses.close(); // otherwise clients would wait for a worker that never starts
       agent?.close();
       const isAllSent = await workers.stop(limitMs);
-      await parts.features.stop();
+      await features.stop();
       await parts.usageJournal.close();
       await parts.sizes.close();
       await store.close();

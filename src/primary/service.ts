@@ -49,15 +49,15 @@ export class Service {
 
   /** Restores the state. May be called again after a failure. */
   async #takeOver(): Promise<void> {
-    const { host, journaledConversations, usageJournal, recentUsage, background, store, features } = this.#parts;
+    const { host, journaledConversations, usageJournal, recentUsage, localJobs, store, features } = this.#parts;
     const conversations = await journaledConversations.restore();
     this.#parts.conversations.isRestored = true;
     if (store.kind !== 'memory') await usageJournal.restore();
     // a shared store may be reachable only later, and the next refresh repeats this, and records a defect
     await recentUsage.refresh(usageJournal).catch(() => {});
     await features.refreshKeys();
-    const jobs = await background.restore();
     await features.restored();
+    const jobs = localJobs.background.length;
     if (store.kind !== 'memory') host.log.info('store_opened', { store: store.kind, conversations, jobs });
   }
 
@@ -84,11 +84,11 @@ export class Service {
   }
 
   #startTimers(): void {
-    const { host, conversations, responses, storedJobs, room, puller, store, features } = this.#parts;
+    const { host, conversations, responses, room, store, features } = this.#parts;
     const { clock } = host;
     responses.expire();
     clock.every(expiryCheckMs, () => {
-      for (const each of [conversations, responses, storedJobs, features]) each.expire();
+      for (const each of [conversations, responses, features]) each.expire();
       expireStored(store, clock.now());
     });
     const { recentUsage, usageJournal } = this.#parts;
@@ -98,7 +98,6 @@ export class Service {
     clock.every(backgroundCheckMs, () => {
       endJobsWithoutAccess(this.#parts, clock);
       room.check();
-      puller?.check();
     });
   }
 
@@ -148,7 +147,7 @@ export class Service {
 
 /** Returns the handlers of the calls of the workers. */
 function handlersOf(parts: Parts & { readonly firstStart: FirstStart }) {
-  const { config, host, addresses, supervisor, clients, metrics, scrape, logins, usage, usageJournal } = parts;
+  const { config, host, addresses, supervisor, clients, metrics, scrape, logins, usageJournal } = parts;
   const { conversations, replica, journaledConversations, catalog, firstStart } = parts;
   const status = new Status(parts);
   const openUrls = new Map(addresses.ports.map(({ name, address }) => [name, urlOf(address)]));
@@ -160,8 +159,6 @@ function handlersOf(parts: Parts & { readonly firstStart: FirstStart }) {
   const feedOf = (withNames: boolean) => new StatusFeed(status.live(withNames), host.clock);
   return apiHandlers({
     ...parts,
-    phase: () => supervisor.phase,
-    drainSecondsLeft: () => supervisor.drainSecondsLeft,
     workerSettings: () => {
       const state = {
         phase: supervisor.phase,
@@ -180,11 +177,7 @@ function handlersOf(parts: Parts & { readonly firstStart: FirstStart }) {
     connections: new UserConnections(),
     jobMetrics: metrics.jobs,
     toolsIgnored: toolsIgnored(host, metrics.jobs),
-    clientMetrics: metrics.clients,
-    usage: {
-      countRefusal: (client) => usage.countRefusal(client),
-      report: (client, period) => usageJournal.report(client, period),
-    },
+    usage: usageJournal,
     upkeep: storeUpkeep(parts),
     status,
     feeds: { named: feedOf(true), nameless: feedOf(false) },

@@ -17,7 +17,6 @@ import {
 } from './api/conversations.js';
 import { docsPages, getOpenApi } from './api/docs.js';
 import { findDoor, getDoorModel, getDoorModels, haveModels, noSuchDoor, speakAsClient } from './api/doors.js';
-import { deleteJob, getJob, getJobEvents, getJobs } from './api/jobs.js';
 import { getMetrics } from './api/metrics.js';
 import {
   getHealth,
@@ -57,7 +56,6 @@ export function createApp(parts: AppParts): Express {
   const app = checkedApp(parts);
   addJobRoutes(app, parts);
   addSharedRoutes(app, parts);
-  addBackgroundRoutes(app, parts);
   addConversationRoutes(app, parts);
   addReadingRoutes(app, parts);
   addOperatorRoutes(app, parts);
@@ -122,18 +120,6 @@ function addSharedRoutes(app: Express, parts: AppParts): void {
 function addFeatureRoutes(app: Express, routes: readonly FeatureRoute[]): void {
   for (const { route, paths = [expressPath(route)], before = [], ...steps } of routes)
     for (const path of paths) addRoute(app, route, steps, path, before);
-}
-
-/** Adds the routes for jobs, including background jobs. */
-function addBackgroundRoutes(app: Express, { primary, guards, clock, closing, features }: AppParts): void {
-  const mayCall = [guards.mayCall, guards.namesUser];
-  const answers = { primary, offlineRoutes: features.offlineRoutes };
-  addRoute(app, '/jobs', { get: [...mayCall, getJobs(primary)] });
-  addRoute(app, '/jobs/{job_id}', {
-    get: [...mayCall, getJob({ ...answers, features })],
-    delete: [...mayCall, deleteJob(primary)],
-  });
-  addRoute(app, '/jobs/{job_id}/events', { get: [...mayCall, getJobEvents({ ...answers, clock }, closing)] });
 }
 
 function addConversationRoutes(app: Express, parts: AppParts): void {

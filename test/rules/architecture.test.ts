@@ -295,6 +295,7 @@ describe('The imports', () => {
       isIn('features', 'shared/config', 'shared/api', 'shared/features', 'shared/ipc', 'primary/cli/adapters'),
       isProtocol,
       isOneOf(
+        'src/shared/background',
         'src/shared/errors',
         'src/shared/config/product',
         'src/command/base/client',
@@ -583,6 +584,10 @@ describe('Every file that decides something', () => {
     'src/features/accounts/worker': 'test/service/faults/accounts.test.ts',
     'src/features/audit/worker': 'test/service/system/made-keys.test.ts',
     'src/features/priority/primary': 'test/service/system/priority.test.ts',
+    'src/features/background/primary': 'test/unit/primary/api/handlers.test.ts',
+    'src/features/background/worker': 'test/service/system/jobs.test.ts',
+    'src/primary/jobs/job-entry': 'test/unit/primary/api/handlers.test.ts',
+    'src/primary/jobs/local-jobs': 'test/unit/features/background/client-jobs.test.ts',
     'src/features/why/worker': 'test/service/system/jobs.test.ts',
     'src/features/steering/': 'test/service/system/steering.test.ts',
     'src/features/documents/feature': 'test/service/faults/documents.test.ts',

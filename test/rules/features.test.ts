@@ -75,6 +75,7 @@ const words: Readonly<Record<string, { readonly pattern: RegExp; readonly named:
           'src/primary/cli/adapters/claude/writer.ts',
         ]),
         ...namesIn('the reason of refusals by any limit of a day, week or month, such as the one for searches', [
+          'src/primary/jobs/job-entry.ts',
           'src/primary/observe/job-metrics.ts',
           'src/shared/api/error.ts',
           'src/shared/errors.ts',
@@ -122,6 +123,22 @@ const words: Readonly<Record<string, { readonly pattern: RegExp; readonly named:
           'src/shared/files.ts',
         ]),
         'src/shared/api/files.ts': 'parameters and bodies that the command reads, too',
+      },
+    },
+    // The core has a rank of background jobs in the queue, and the steps of such a job: batches of work need no request.
+    background: {
+      pattern: /respond-async|BackgroundJobs\b|ClientJobs\b|StoredJobs\b|JobPuller|EventLog\b|'\/jobs\b|background_job/,
+      named: {
+        ...namesIn('the section of the status', ['src/primary/observe/status.ts', 'src/shared/api/status.ts']),
+        ...namesIn('a cause of Retry-After, which are one list', [
+          'src/primary/store/contract/jobs.ts',
+          'src/shared/errors.ts',
+        ]),
+        ...namesIn('the published description of the API, which the command also reads', [
+          'src/shared/api/endpoints.ts',
+          'src/shared/api/jobs.ts',
+          'src/shared/features/feature.ts',
+        ]),
       },
     },
     priority: { pattern: /X-Priority|priority=on|\bmayGoFirst/, named: {} },

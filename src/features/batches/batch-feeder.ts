@@ -1,4 +1,3 @@
-import { newJobId } from '../../primary/jobs/background-jobs.js';
 import {
   type Appended,
   type BatchApi,
@@ -11,6 +10,7 @@ import {
 } from '../../primary/store/contract/files.js';
 import type { Clock } from '../../shared/clock.js';
 import type { JobEnd } from '../../shared/job.js';
+import { newJobId } from '../background/background-jobs.js';
 import { LineReader } from './line-reader.js';
 import { LineSender } from './line-sender.js';
 import type { EndCause, FileLine, LineOrder, LineOutcome, LineResult } from './views.js';

@@ -4,11 +4,11 @@ import type { Handlers, RequestOf } from '../../shared/ipc/peer.js';
 import { stringifyExactly } from '../../shared/text/exact-json.js';
 import type { SentBody } from '../../worker/http/answer-recorder.js';
 import type { Primary } from '../../worker/http/exchange.js';
-import { formOf, storedBody } from '../../worker/jobs/background.js';
 import type { JobInspector } from '../../worker/jobs/documents.js';
 import { fillFiles, type ReadReferences } from '../../worker/jobs/file-references.js';
 import { inWordsOf, noFallback, requestOf } from '../../worker/jobs/job-request.js';
 import type { FillFiles, OfflineRequest, OfflineRoute, OfflineRoutes } from '../../worker/jobs/offline-routes.js';
+import { formOf, jobCalls, storedBody } from '../background/answers.js';
 import { filePieces } from '../files/content.js';
 import { apiOf } from './apis.js';
 import type { LineForm } from './line-form.js';
@@ -92,7 +92,7 @@ async function submitLine(parts: LineParts, order: LineOrder): Promise<LineResul
     const named = { customId: customId ?? '', ignored, isLegacyCall };
     const form = { route: api.name, model: parsed.model, tools, isStructured: job.schema !== null, line: named };
     if (droppedTools.length > 0) primary.call('toolsIgnored', { client, route: api.name }).catch(() => {});
-    await primary.call('accept', { id: jobId, job, form: { ...form, ...(repeated && { repeated }) } });
+    await jobCalls(primary).call('accept', { id: jobId, job, form: { ...form, ...(repeated && { repeated }) } });
     return null;
   } catch (thrown) {
     if (isTemporary(thrown)) throw thrown;
@@ -140,7 +140,7 @@ async function finishLine(
   const { primary } = parts;
   const api = lineApi(name, parts);
   const { form } = api;
-  const job = await primary.call('job', { id: jobId, client });
+  const job = await jobCalls(primary).call('job', { id: jobId, client });
   const { line } = formOf(job);
   const customId = line?.customId ?? '';
   const { requestId, failure } = job;

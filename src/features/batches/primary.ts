@@ -8,6 +8,9 @@ import { isDefect } from '../../shared/errors.js';
 import type { Handlers } from '../../shared/ipc/peer.js';
 import { describeError } from '../../shared/log/logger.js';
 import { formatSpan } from '../../shared/text/format.js';
+import type { BackgroundJobs } from '../background/background-jobs.js';
+import type { ClientJobs } from '../background/client-jobs.js';
+import { jobsOf } from '../background/primary.js';
 import { filesOf, storedAsFiles } from '../files/primary.js';
 import type { FileValues } from '../files/shared.js';
 import type { StoredFiles } from '../files/stored-files.js';
@@ -21,7 +24,7 @@ export function createBatches({ MODEL_API_MAX_BATCH_LINES: maxLines }: BatchValu
     const files = filesOf(core);
     const fileValues = core.config.featureValues as FileValues;
     const counts = new EndedLines();
-    const parts = batchParts(core, files, (api, outcome) => counts.countLine(api, outcome));
+    const parts = batchParts({ ...core, ...jobsOf(core) }, files, (api, outcome) => counts.countLine(api, outcome));
     const batches = new Batches(parts, { maxLines, ttlMs: fileValues.MODEL_API_FILES_TTL_SECONDS });
     return {
       job: {
@@ -88,7 +91,9 @@ export function storedBatches(store: Config['store'], values: FileValues): Store
 }
 
 /** Parts of the primary that batches use. */
-type UsedParts = Pick<PrimaryCore, 'host' | 'store' | 'background' | 'clientJobs' | 'workers'> & {
+type UsedParts = Pick<PrimaryCore, 'host' | 'store' | 'workers'> & {
+  readonly background: Pick<BackgroundJobs, 'get'>;
+  readonly clientJobs: Pick<ClientJobs, 'cancel'>;
   readonly config: Pick<Config, 'maxConcurrent' | 'maxJobs'>;
 };
 
@@ -122,7 +127,7 @@ function lineWorker(workers: PrimaryCore['workers']): LineWorker | null {
 
 /** Returns the background jobs as batches need them. */
 function lineJobs(
-  { background, clientJobs }: Pick<PrimaryCore, 'background' | 'clientJobs'>,
+  { background, clientJobs }: Pick<UsedParts, 'background' | 'clientJobs'>,
   store: Pick<JobStore, 'find' | 'remove'>,
 ): LineJobs {
   return {

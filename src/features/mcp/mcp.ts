@@ -4,9 +4,9 @@ import { cached } from '../../shared/async.js';
 import { check, readBody } from '../../worker/http/body.js';
 import type { AsyncHandler, Reply } from '../../worker/http/exchange.js';
 import { sendBody, sendJson, sendRecorded, untilGone } from '../../worker/http/responses.js';
-import { formOf, leaveJob, storedBody } from '../../worker/jobs/background.js';
 import { ownRequest, type RequestedJob } from '../../worker/jobs/job-request.js';
 import { answerWithJob, type JobParts } from '../../worker/jobs/run-job.js';
+import { formOf, jobCalls, leaveJob, storedBody } from '../background/answers.js';
 import {
   callParams,
   errorForm,
@@ -137,7 +137,7 @@ async function runJob({ parts: { primary }, res, wrapResult }: McpToolCall, args
   const { client } = res.locals;
   const { job_id, cancel = false } = check(args, jobArguments);
   using caller = untilGone(res);
-  const job = await primary.call(cancel ? 'cancelJob' : 'job', { id: job_id, client });
+  const job = await jobCalls(primary).call(cancel ? 'cancelJob' : 'job', { id: job_id, client });
   formOf(job);
   if (job.status !== 'succeeded') return sendJson(res, wrapResult(jobResult(job)));
   const body = await storedBody(primary, job, client, (answer) =>

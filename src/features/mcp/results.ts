@@ -6,7 +6,7 @@ import { writtenEvent } from '../../worker/http/event-stream.js';
 import type { ErrorForm, Reply } from '../../worker/http/exchange.js';
 import { publicCodeOf } from '../../worker/http/responses.js';
 import type { AnswerFormat, CompletedAnswer, StreamFormat, WrittenEvent } from '../../worker/jobs/answer-format.js';
-import { listedJob } from '../../worker/jobs/background.js';
+import { listedJob } from '../background/answers.js';
 import { errorForm, ProtocolError, type RequestId, type WrapResult } from './messages.js';
 import type { JobOutput } from './tools.js';
 

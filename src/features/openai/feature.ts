@@ -5,7 +5,7 @@ import type { WorkerFeature } from '../../worker/features/feature.js';
 /** OpenAI's API: chat completions, completions and responses. */
 export const openai = {
   ...emptyFeature,
-  name: 'openai',
+  ...{ name: 'openai', needs: ['background'] },
   toolRoutes: ['/v1/chat/completions', '/v1/responses'],
   describeDoor: () => (require('./door.js') as typeof import('./door.js')).door,
   loadWorker: () => import('./worker.js'),

@@ -1,8 +1,8 @@
 import type { JobView } from '../../shared/background.js';
 import { invalid } from '../../shared/errors.js';
 import { check } from '../../worker/http/body.js';
-import { formOf } from '../../worker/jobs/background.js';
 import type { OfflineRoute } from '../../worker/jobs/offline-routes.js';
+import { formOf } from '../background/answers.js';
 import { chatCompletionFormat } from './chat.js';
 import { chatFiles, parseChat } from './chat-request.js';
 import { openAiErrors } from './errors.js';

@@ -15,8 +15,8 @@ import {
   type StreamFormat,
   type WrittenEvent,
 } from '../../worker/jobs/answer-format.js';
-import { formOf, storedBody } from '../../worker/jobs/background.js';
 import { follow } from '../../worker/jobs/run-job.js';
+import { formOf, jobCalls, storedBody } from '../background/answers.js';
 import { frameOf, openResponse, type ResponseFrame, ResponseStream, responseFormat } from './responses-answer.js';
 import { type Repeated, repeatedOf } from './responses-repeated.js';
 import { SteadyPieces } from './steady-pieces.js';
@@ -203,7 +203,7 @@ class ResponseReader {
     const key = { id: this.#job.id, client: this.#client };
     await this.#write(out, this.#stream.begin(), signal);
     const { tools } = formOf(this.#job);
-    const end = await follow(this.#primary.stream('jobEvents', key, signal), (event) =>
+    const end = await follow(jobCalls(this.#primary).stream('jobEvents', key, signal), (event) =>
       this.#write(out, eventIn(this.#stream, event, tools), signal),
     );
     if (end === null) return;
@@ -226,7 +226,7 @@ class ResponseReader {
       if (end.failure.reason === 'host_lost') stream.skipTo(this.#after + 1);
       return remainder + stream.failure(fromWire(end.failure));
     }
-    const { endedAt } = await this.#primary.call('job', { id: this.#job.id, client: this.#client });
+    const { endedAt } = await jobCalls(this.#primary).call('job', { id: this.#job.id, client: this.#client });
     const remainder = stream.endOutput(endedAt);
     const { id: requestId } = this.#job; // the id of the response, in all of its events
     return storedBody(

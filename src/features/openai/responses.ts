@@ -13,19 +13,19 @@ import { checkJsonTexts, queryOf } from '../../worker/http/body.js';
 import type { AsyncHandler, Handler, Primary, Reply } from '../../worker/http/exchange.js';
 import { answerRefusal, refusals } from '../../worker/http/refusal.js';
 import { jsonType, sendBody, sendJson, untilGone, write } from '../../worker/http/responses.js';
-import { acceptJob, leaveJob, storedBody } from '../../worker/jobs/background.js';
 import {
   type AdmittingParts,
   inWordsOf,
   noteDroppedTools,
   type ParsedRequest,
-  prefersAsync,
   setIgnored,
   setIgnoredQuery,
 } from '../../worker/jobs/job-request.js';
 import { answerWithJob, type JobParts, type UnsentAnswer } from '../../worker/jobs/run-job.js';
 import { readSdkBody } from '../../worker/jobs/sdk-request.js';
 import { callInput } from '../../worker/jobs/tool-offer.js';
+import { acceptJob, jobCalls, leaveJob, storedBody } from '../background/answers.js';
+import { prefersAsync } from '../background/preference.js';
 import { bodyWithUser } from './content.js';
 import { responsesBody } from './foreign-responses.js';
 import { sendInputItems } from './input-items.js';
@@ -272,7 +272,7 @@ async function acceptResponse(
 }
 
 async function streamAccepted(parts: ResponseStreamParts, res: Reply, id: string): Promise<void> {
-  const job = await parts.primary.call('job', { id, client: res.locals.client });
+  const job = await jobCalls(parts.primary).call('job', { id, client: res.locals.client });
   await streamResponse(parts, res, job, -1);
 }
 
@@ -323,7 +323,7 @@ export function getResponseInput(parts: Pick<JobParts, 'primary' | 'spill'>): As
 export function cancelResponse(primary: Primary): AsyncHandler {
   return async (req, res) => {
     const { id } = await jobOf(primary, req, res);
-    await send(primary, res, await primary.call('cancelJob', { id, client: res.locals.client }));
+    await send(primary, res, await jobCalls(primary).call('cancelJob', { id, client: res.locals.client }));
   };
 }
 
@@ -334,8 +334,8 @@ export function deleteResponse(primary: Primary): AsyncHandler {
     if ((await backgroundJob(primary, req, res)) === null) await primary.call('deleteResponse', key);
     else {
       const order = { ...key, isAdmin: false, keepsEnded: false, requestId: res.locals.requestId };
-      const { status } = await primary.call('deleteJob', order);
-      if (status !== null) await primary.call('deleteJob', order);
+      const { status } = await jobCalls(primary).call('deleteJob', order);
+      if (status !== null) await jobCalls(primary).call('deleteJob', order);
     }
     sendJson(res, { id: responseId(req), object: 'response', deleted: true });
   };
@@ -352,7 +352,7 @@ async function jobOf(primary: Primary, req: Request, res: Reply): Promise<JobVie
  * another endpoint.
  */
 async function backgroundJob(primary: Primary, req: Request, res: Reply): Promise<JobView | null> {
-  const job = await primary.call('job', ownId(req, res)).catch(nullIfMissing);
+  const job = await jobCalls(primary).call('job', ownId(req, res)).catch(nullIfMissing);
   return job?.form?.route === '/v1/responses' ? job : null;
 }
 

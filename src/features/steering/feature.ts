@@ -6,7 +6,7 @@ import { calls, endpoints } from './shared.js';
 /** Messages to an answer that is being written, and its early end. */
 export const steering = {
   ...emptyFeature,
-  ...{ name: 'steering', calls, endpoints },
+  ...{ name: 'steering', needs: ['background'], calls, endpoints },
   loadPrimary: async () => (await import('./primary.js')).createSteering,
   loadWorker: () => import('./worker.js'),
 } satisfies PrimaryFeature & WorkerFeature<typeof calls>;

@@ -1,19 +1,22 @@
 import type { CreatePrimaryPart, PrimaryCore } from '../../primary/features/feature.js';
 import { RelayError } from '../../shared/errors.js';
 import type { Handlers } from '../../shared/ipc/peer.js';
+import type { BackgroundJobs } from '../background/background-jobs.js';
+import type { ClientJobs } from '../background/client-jobs.js';
+import { jobsOf } from '../background/primary.js';
 import { MessageLine } from './message-line.js';
 import { nextTurnId, RepeatedMessages } from './repeated-messages.js';
 import type { calls, NextTurn, TurnPlace } from './shared.js';
 import { addMessage, checkInterrupt, interruptJob } from './steered-job.js';
 
-type SteeringParts = Pick<
-  PrimaryCore,
-  'background' | 'checkStart' | 'clientJobs' | 'conversations' | 'router' | 'store'
->;
+type SteeringParts = Pick<PrimaryCore, 'checkStart' | 'conversations' | 'router' | 'store'> & {
+  readonly background: Pick<BackgroundJobs, 'checkRoom'>;
+  readonly clientJobs: Pick<ClientJobs, 'idOf' | 'jobHere' | 'openJob' | 'openTurnOf'>;
+};
 type OpenJob = NonNullable<Awaited<ReturnType<typeof openJobAt>>>;
 
 /** Creates the part that finds the turn of a message, and ends answers early. */
-export const createSteering: CreatePrimaryPart = (parts) => steeringPart(parts);
+export const createSteering: CreatePrimaryPart = (core) => steeringPart({ ...core, ...jobsOf(core) });
 
 export function steeringPart(parts: SteeringParts) {
   const lines = new WeakMap<OpenJob, MessageLine>();

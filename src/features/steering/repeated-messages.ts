@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import type { PrimaryCore } from '../../primary/features/feature.js';
 import { setNewest } from '../../shared/bounded-map.js';
 import { RelayError } from '../../shared/errors.js';
+import type { ClientJobs } from '../background/client-jobs.js';
 import type { RepeatedMessage, SteerOrder, TurnPlace } from './shared.js';
 
 /** Messages with a key that are remembered after the turn that has got them. */
@@ -12,11 +12,11 @@ const maxRemembered = 4096;
  * answer was not recorded, and the turn may have ended since.
  */
 export class RepeatedMessages {
-  readonly #jobs: Pick<PrimaryCore['clientJobs'], 'openJob'>;
+  readonly #jobs: Pick<ClientJobs, 'openJob'>;
   /** Ids of messages that a running turn has got. */
   readonly #reached = new Map<string, true>();
 
-  constructor(jobs: Pick<PrimaryCore['clientJobs'], 'openJob'>) {
+  constructor(jobs: Pick<ClientJobs, 'openJob'>) {
     this.#jobs = jobs;
   }
 

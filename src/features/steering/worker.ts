@@ -6,6 +6,7 @@ import { readBody } from '../../worker/http/body.js';
 import type { AsyncHandler, Reply } from '../../worker/http/exchange.js';
 import { onceFor, sendRecorded } from '../../worker/http/responses.js';
 import { type RequestedJob, requestOf } from '../../worker/jobs/job-request.js';
+import { jobCalls } from '../background/answers.js';
 import {
   type calls,
   type Fate,
@@ -105,7 +106,8 @@ async function nextTurn(
   const job = { ...request, ...settings };
   const followed = isFollowed ? ({ isFollowed } as const) : {};
   const form = { route: '/chat', model: null, ...followed, isStructured: next.schema !== null, ...added } as const;
-  return async () => (await jobs.primary.call('accept', { job, form, ...(nextId !== null && { id: nextId }) })).id;
+  return async () =>
+    (await jobCalls(jobs.primary).call('accept', { job, form, ...(nextId !== null && { id: nextId }) })).id;
 }
 
 function noNextTurn(): RelayError {

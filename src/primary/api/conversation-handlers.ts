@@ -11,7 +11,7 @@ export interface ConversationServices {
   readonly conversations: ReadableConversations;
   readonly journaledConversations: ConversationChanges;
   readonly importedTurns: Pick<ImportedTurns, 'add'>;
-  readonly clientJobs: { openTurns(client: string): ReadonlyMap<string, TurnInProgress> };
+  readonly localJobs: { turnsInProgress(client: string): ReadonlyMap<string, TurnInProgress> };
   readonly clock: Clock;
   /** Called after each call that leaves garbage, to schedule garbage collection. */
   noteActivity(): void;
@@ -20,16 +20,16 @@ export interface ConversationServices {
 
 /** Returns the handlers of the calls about conversations. */
 export function conversationHandlers(services: ConversationServices) {
-  const { conversations, journaledConversations, importedTurns, clientJobs, noteActivity } = services;
+  const { conversations, journaledConversations, importedTurns, localJobs, noteActivity } = services;
   const search = new ConversationSearch(conversations, services.clock, services.yieldInOrder);
   const withOpenTurns = (found: readonly TitledConversation[], client: string) => {
-    const open = clientJobs.openTurns(client);
+    const open = localJobs.turnsInProgress(client);
     return found.map((each) => ({ ...each, openTurn: open.get(each.id) }));
   };
   return {
     conversation: async ({ id, client }) => ({
       ...(await conversations.snapshot(id, client)),
-      openTurn: clientJobs.openTurns(client).get(id),
+      openTurn: localJobs.turnsInProgress(client).get(id),
     }),
     renameConversation: ({ id, client, title }) => journaledConversations.rename(id, client, title),
     deleteConversation: ({ id, client }) => journaledConversations.remove(id, client),

@@ -1,14 +1,20 @@
 import type { Clock } from '../../shared/clock.js';
 import { cancelled } from '../../shared/errors.js';
+import type { JobRequest } from '../../shared/job.js';
 import type { Clients } from '../access/clients.js';
-import type { BackgroundJobs } from '../jobs/background-jobs.js';
+import type { BackgroundPart } from '../jobs/background-part.js';
 import type { Job } from '../jobs/job.js';
 
 /** Parts in which a client without access may still have something. */
 export interface AccessParts {
   readonly clients: Pick<Clients, 'hasAccess'>;
   readonly openJobs: { readonly callers: readonly Pick<Job, 'request' | 'cut'>[] };
-  readonly background: Pick<BackgroundJobs, 'cancelOf'>;
+  readonly localJobs: {
+    readonly background: readonly {
+      readonly request: Pick<JobRequest, 'client'>;
+      readonly background: Pick<BackgroundPart, 'cancel'>;
+    }[];
+  };
   readonly logins: {
     readonly all: readonly { readonly pool: { endSessionsOf(isAmong: (client: string) => boolean): void } }[];
   };
@@ -20,6 +26,7 @@ export function endJobsWithoutAccess(parts: AccessParts, clock: Pick<Clock, 'now
   const hasNone = (client: string) => !parts.clients.hasAccess(client, now);
   const reason = cancelled('the API key or the access of this client was removed, or has expired');
   for (const job of parts.openJobs.callers) if (hasNone(job.request.client)) job.cut(reason);
-  parts.background.cancelOf(hasNone, reason);
+  for (const { request, background } of parts.localJobs.background)
+    if (hasNone(request.client)) background.cancel(reason);
   for (const { pool } of parts.logins.all) pool.endSessionsOf(hasNone);
 }

@@ -4,7 +4,6 @@ import type { Config } from '../../shared/config/config.js';
 import type { Clients } from '../access/clients.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
 import type { FeatureHooks } from '../features/feature-hooks.js';
-import type { ClientJobs } from '../jobs/client-jobs.js';
 import type { Host } from '../lifecycle/host.js';
 import type { UsageJournal } from '../observe/usage-journal.js';
 import type { UsageLedger } from '../observe/usage-ledger.js';
@@ -14,7 +13,7 @@ import type { SharedHandlers } from '../workers/worker-handle.js';
 /** Parts that store data of a client. */
 export interface PurgedParts {
   readonly conversations: Pick<ConversationStore, 'list' | 'remove'>;
-  readonly clientJobs: Pick<ClientJobs, 'removeOf'>;
+  readonly features: Pick<FeatureHooks, 'purge'>;
   readonly usage: Pick<UsageLedger, 'forget'>;
   readonly usageJournal: Pick<UsageJournal, 'add'>;
   readonly store: Pick<Store, 'upkeep'>;
@@ -33,7 +32,7 @@ export function storeUpkeep(
     KnownClients & {
       readonly config: Config;
       readonly host: Pick<Host, 'clock' | 'log'>;
-      readonly features: Pick<FeatureHooks, 'beforeAct'>;
+      readonly features: Pick<FeatureHooks, 'beforeAct' | 'purge'>;
     },
 ): Pick<SharedHandlers, 'backupStore' | 'verifyStore' | 'purgeClient'> {
   const { config, host, store, features } = parts;
@@ -70,10 +69,10 @@ async function keysOfPerson({ clients, usageJournal }: KnownClients, person: str
  * first turn still creates its conversation.
  */
 export async function purgeClient(parts: PurgedParts, client: string): Promise<PurgeReport> {
-  const { conversations, clientJobs, usage, usageJournal, store, clis } = parts;
+  const { conversations, features, usage, usageJournal, store, clis } = parts;
   for (const { pool } of clis) pool.endSessionsOf((each) => each === client);
-  const jobs = await clientJobs.removeOf(client);
-  const removed = { conversations: removeConversations(conversations, client), jobs };
+  const featureCounts = await features.purge(client);
+  const removed = { conversations: removeConversations(conversations, client), ...featureCounts };
   await usageJournal.add(); // otherwise pending usage would be written after the purge
   const days = usage.forget(client);
   const rows = await store.upkeep.purge(client);

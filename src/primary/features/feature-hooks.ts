@@ -7,12 +7,15 @@ import { invalid } from '../../shared/errors.js';
 import type { JobRequest, PassReason } from '../../shared/job.js';
 import type { Capabilities, Turn } from '../cli/contract/adapter.js';
 import type { Route } from '../cli/route.js';
+import type { BackgroundPart } from '../jobs/background-part.js';
+import type { Job } from '../jobs/job.js';
 import type { JobFeatures, PreparedJob } from '../jobs/job-features.js';
 import type { JobTrace } from '../jobs/job-trace.js';
 import type { RouteChoice, RoutedJob, RouteRules } from '../jobs/route-choice.js';
 import type { JobGate, JobRank } from '../jobs/ticket.js';
 import type { WebSearcher } from '../jobs/web-searcher.js';
 import type { JobRecord } from '../store/contract/jobs.js';
+import type { Counts } from '../store/contract/store.js';
 import type { CreatePrimaryPart, EndedBackgroundJob, FeatureMetric, PrimaryCore, PrimaryPart } from './feature.js';
 import { JobTraces } from './job-traces.js';
 
@@ -41,13 +44,15 @@ export class FeatureHooks implements JobFeatures {
   /** Creates the parts of all features. The core exists before them, and calls their hooks only afterwards. */
   createParts(
     creators: readonly CreatePrimaryPart[],
-    core: Omit<PrimaryCore, 'storedKinds' | 'limitUses' | 'beforeAct' | 'earlierParts'>,
+    core: Omit<PrimaryCore, 'storedKinds' | 'limitUses' | 'beforeAct' | 'earlierParts' | 'jobHooks'>,
   ): void {
     const storedKinds = () => this.#parts.flatMap((part) => part.storedKinds ?? []);
     const limitUses = () => this.limitUsesOf(null);
     const beforeAct = (act: OperatorAct) => this.beforeAct(act);
     for (const create of creators)
-      this.#parts.push(create({ ...core, earlierParts: [...this.#parts], storedKinds, limitUses, beforeAct }));
+      this.#parts.push(
+        create({ ...core, earlierParts: [...this.#parts], storedKinds, limitUses, beforeAct, jobHooks: this }),
+      );
   }
 
   get counters(): readonly FeatureMetric[] {
@@ -179,6 +184,29 @@ export class FeatureHooks implements JobFeatures {
 
   drain(): void {
     this.#tell((part) => part.drain?.());
+  }
+
+  get openJobs(): Job<BackgroundPart>[] {
+    return this.#parts.flatMap(({ openJobs = [] }) => openJobs);
+  }
+
+  slotsChanged(): void {
+    this.#tell((part) => part.slotsChanged?.());
+  }
+
+  async idle(): Promise<void> {
+    for (const part of this.#parts) await part.idle?.();
+  }
+
+  cut(): void {
+    this.#tell((part) => part.cut?.());
+  }
+
+  /** Removes the data of a client. Resolves with numbers by kind. */
+  async purge(client: string): Promise<Counts> {
+    const counts: Counts[] = [];
+    for (const part of this.#parts) counts.push((await part.purge?.(client)) ?? {});
+    return Object.assign({}, ...counts) as Counts;
   }
 
   expire(): void {

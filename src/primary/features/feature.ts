@@ -20,20 +20,24 @@ import type { ModelCli } from '../cli/model-cli.js';
 import type { ModelsCheck } from '../cli/models.js';
 import type { Launcher } from '../cli/process/launcher.js';
 import type { ModelRouter, Route } from '../cli/route.js';
+import type { TurnGate } from '../conversations/turn-gate.js';
 import type { StoreProvider } from '../hosts/hosts.js';
-import type { BackgroundJobs } from '../jobs/background-jobs.js';
-import type { ClientJobs } from '../jobs/client-jobs.js';
+import type { BackgroundPart } from '../jobs/background-part.js';
+import type { Job } from '../jobs/job.js';
+import type { JobEntry } from '../jobs/job-entry.js';
 import type { PreparedJob } from '../jobs/job-features.js';
 import type { JobRunner } from '../jobs/job-runner.js';
 import type { JobTrace } from '../jobs/job-trace.js';
+import type { LocalJobs } from '../jobs/local-jobs.js';
 import type { OpenJobs } from '../jobs/open-jobs.js';
 import type { RouteChoice, RoutedJob, RouteRules } from '../jobs/route-choice.js';
 import type { JobGate, JobRank } from '../jobs/ticket.js';
 import type { WaitingRoom } from '../jobs/waiting-room.js';
 import type { WebSearcher } from '../jobs/web-searcher.js';
 import type { Host } from '../lifecycle/host.js';
-import type { Store } from '../store/contract/store.js';
+import type { Counts, Store } from '../store/contract/store.js';
 import type { StoreTable } from '../store/contract/tables.js';
+import type { FeatureHooks } from './feature-hooks.js';
 import type { StoredKind } from './stored-kind.js';
 
 /** Members that a feature with limits of keys, people and groups needs. */
@@ -48,6 +52,16 @@ type KeyMembers =
   | 'replaceAddedKeys'
   | 'replaceLentKeys'
   | 'keyWithDigest';
+
+/** Members of the runner that a feature with background jobs needs. */
+type BackgroundMember =
+  | 'checkRequest'
+  | 'backgroundJob'
+  | 'admitBackground'
+  | 'refuseBackground'
+  | 'perform'
+  | 'mayStart'
+  | 'reportDefect';
 
 /** Parts of the primary that features may use. All of them exist before the first job. */
 export interface PrimaryCore {
@@ -64,12 +78,16 @@ export interface PrimaryCore {
   /** Starts programs that read files of clients. */
   readonly readerLauncher: Pick<Launcher, 'launch'>;
   readonly config: Config;
-  readonly background: Pick<BackgroundJobs, 'get' | 'checkRoom'>;
-  readonly clientJobs: Pick<ClientJobs, 'cancel' | 'idOf' | 'jobHere' | 'openJob' | 'openTurnOf'>;
+  readonly localJobs: LocalJobs;
+  /** Admits the jobs of requests. */
+  readonly jobEntry: Pick<JobEntry, 'admit' | 'countRefusal'>;
+  /** Calls hooks of all features about background jobs. */
+  readonly jobHooks: Pick<FeatureHooks, 'admitBackground' | 'backgroundEnded' | 'recordEnded'>;
+  readonly turnGate: Pick<TurnGate, 'admitting'>;
   readonly conversations: { snapshot(id: string, client: string): unknown };
-  readonly runner: Pick<JobRunner, 'busySeconds'>;
+  readonly runner: Pick<JobRunner, 'busySeconds' | 'dismiss' | BackgroundMember>;
   readonly openJobs: Pick<OpenJobs, 'running'>;
-  readonly room: Pick<WaitingRoom, 'runningAtGate'> & { readonly limits: Pick<WaitingRoom['limits'], 'maxActive'> };
+  readonly room: Pick<WaitingRoom, 'active' | 'limits' | 'runningAtGate'>;
   readonly workers: FeatureWorkers;
   /** Returns the use of all limits of features. Call it only after the start: not all features exist before. */
   readonly limitUses: () => readonly LimitUse[];
@@ -180,6 +198,16 @@ export interface PrimaryPart {
   start?(): void;
   /** Called when the service begins to drain. */
   drain?(): void;
+  /** Background jobs of the feature that have not ended on this host. */
+  readonly openJobs?: readonly Job<BackgroundPart>[];
+  /** Called when a job has entered or left the waiting room. */
+  slotsChanged?(): void;
+  /** Resolves when no background job of the feature runs that a drain must wait for. */
+  idle?(): Promise<void>;
+  /** Called before the remaining jobs are cut at the end of a drain. */
+  cut?(): void;
+  /** Removes the data of a client that is in memory or that the store does not remove. Resolves with numbers by kind. */
+  purge?(client: string): Promise<Counts>;
   /** Called every ten seconds, to remove expired data. */
   expire?(): void;
   /** Resolves when the feature no longer uses the store. */

@@ -120,7 +120,7 @@ export class JobRunner {
   }
 
   /** Creates an accepted background job, without admitting it. */
-  backgroundJob(request: JobRequest, background: BackgroundPart): Job<BackgroundPart> {
+  backgroundJob<B extends BackgroundPart>(request: JobRequest, background: B): Job<B> {
     const choice = this.#admission.chooseRoute(request, true);
     const { clock, features } = this.#resources;
     const trace = features.traceJob(request, choice, this.#observer.jobBroke);

@@ -9,8 +9,6 @@ import type { ModelCli } from '../cli/model-cli.js';
 import type { LearnedSizes } from '../cli/model-sizes.js';
 import type { TokenFactors } from '../cli/token-factors.js';
 import type { FeatureHooks } from '../features/feature-hooks.js';
-import type { BackgroundObserver } from '../jobs/background-jobs.js';
-import { isRefused } from '../jobs/job-end.js';
 import type { JobObserver } from '../jobs/job-observer.js';
 import type { Bill } from '../store/contract/usage.js';
 import type { SharedHandlers } from '../workers/worker-handle.js';
@@ -117,43 +115,6 @@ export function observeCli(
 export function logCheck(entry: ReadinessEntry, withName: boolean, log: Logger): void {
   const { cli, account, status, trigger, durationMs, error } = entry;
   log.info('readiness_checked', { ...(withName && { cli }), account, status, trigger, check_ms: durationMs, error });
-}
-
-export interface BackgroundListeners {
-  readonly clients: Pick<ClientMetrics, 'countRefusal'>;
-  readonly usage: Pick<UsageLedger, 'countRefusal'>;
-  readonly lastHour: Pick<LastHour, 'countRefusal'>;
-  readonly features: Pick<FeatureHooks, 'backgroundEnded'>;
-  readonly log: Logger;
-}
-
-/** Returns the observer for events that only background jobs have. */
-export function observeBackground({
-  clients,
-  usage,
-  lastHour,
-  features,
-  log,
-}: BackgroundListeners): BackgroundObserver {
-  return {
-    ended: ({ request, background, waitedMs }, end) => {
-      const { requestId, trace, operation, client } = request;
-      const ids = { job_id: background.accepted.id, request_id: requestId, ...traceFields(trace), client };
-      const { outcome, executionMs } = end;
-      const error = isRefused(end) ? end.failure.code : undefined;
-      const cancelled_by = end.outcome === 'ok' ? undefined : end.failure.cancelledBy;
-      const times = { queue_ms: waitedMs, execution_ms: executionMs };
-      log.info('background_job_ended', { ...ids, operation, outcome, cancelled_by, error, ...times });
-      const { id, form } = background.accepted;
-      features.backgroundEnded({ id, request, form, end: { ...end, queueMs: waitedMs } });
-      if (error === undefined) return;
-      lastHour.countRefusal();
-      usage.countRefusal(client);
-      clients.countRefusal(client);
-    },
-    endedByAdmin: (by, { id, client, requestId, status }) =>
-      log.warn('job_ended_by_admin', { by, job_id: id, client, request_id: requestId, outcome: status }),
-  };
 }
 
 /** Counts each request whose tools were ignored, and logs each client at most once an hour. */

@@ -9,7 +9,6 @@ import { terminationMeans } from '../cli/terminate/containment.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
 import type { FeatureHooks } from '../features/feature-hooks.js';
 import type { CliHealth } from '../health/cli-health.js';
-import type { BackgroundJobs } from '../jobs/background-jobs.js';
 import type { WaitingRoom } from '../jobs/waiting-room.js';
 import type { Host } from '../lifecycle/host.js';
 import type { StoredResponses } from '../responses/stored-responses.js';
@@ -75,7 +74,6 @@ export interface GaugeSources {
   readonly host: Pick<Host, 'product' | 'termination' | 'logWriteErrors' | 'defects'>;
   readonly clis: readonly MeasuredCli[];
   readonly room: WaitingRoom;
-  readonly background: Pick<BackgroundJobs, 'counts'>;
   readonly conversations: ConversationStore;
   readonly responses: Pick<StoredResponses, 'counts'>;
   readonly workers: Pick<Workers, 'counts'>;
@@ -87,14 +85,12 @@ export interface GaugeSources {
 
 /** Adds the gauges of the service state. Each figure is read from its owner at a scrape. */
 export function addServiceGauges(registry: Registry, sources: GaugeSources): void {
-  const { config, host, clis, room, background, conversations, responses, workers, supervisor, store } = sources;
+  const { config, host, clis, room, conversations, responses, workers, supervisor, store } = sources;
   const add = (name: MetricName, read: Read) => addMetric(registry, name, read);
   add('jobs_active', () => room.active);
   add('jobs_queued', () => room.waiting);
   add('jobs_limit', () => room.limits.maxActive);
   add('queue_limit', () => room.limits.maxWaiting);
-  add('background_jobs', () => background.counts);
-  add('background_jobs_limit', () => config.maxJobs);
   add('conversations', () => conversations.counts.conversations);
   add('conversation_bytes', () => conversations.counts.bytes);
   add('conversation_tokens', () => conversations.counts.tokens);

@@ -11,12 +11,12 @@ import type { FileFaults } from '../access/file-faults.js';
 import type { ModelCli } from '../cli/model-cli.js';
 import type { AtLeastOne } from '../cli/models.js';
 import type { CircuitStatus } from '../health/circuit.js';
-import type { BackgroundJobs } from '../jobs/background-jobs.js';
-import type { ClientJobs } from '../jobs/client-jobs.js';
+import type { LocalJobs } from '../jobs/local-jobs.js';
 import type { OpenJobs } from '../jobs/open-jobs.js';
 import type { WaitingRoom } from '../jobs/waiting-room.js';
 import type { Host } from '../lifecycle/host.js';
 import type { Supervisor } from '../lifecycle/supervisor.js';
+import type { Store } from '../store/contract/store.js';
 import type { Workers } from '../workers/workers.js';
 import { degradedReasons, isPersonal, type ReasonSources } from './degraded.js';
 import type { LastHour } from './last-hour.js';
@@ -29,14 +29,14 @@ import { renewalFaultsOf } from './renewal-faults.js';
 export interface StatusSources extends ReasonSources {
   readonly fileFaults: Pick<FileFaults, 'reasons' | 'files'>;
   readonly supervisor: Pick<Supervisor, 'phase' | 'drainEndsAt'>;
+  readonly store: Pick<Store, 'kind' | 'isUp' | 'jobs'>;
   readonly room: Pick<WaitingRoom, 'active' | 'waiting' | 'limits' | 'fullSince' | 'waitingClients'>;
   readonly lastHour: Pick<LastHour, 'recentlyRefused' | 'body' | 'day' | 'totalRequests'>;
   readonly metrics: Pick<PrimaryMetrics, 'jobs'>;
   readonly openJobs: Pick<OpenJobs, 'running'>;
-  readonly clientJobs: Pick<ClientJobs, 'idOf'>;
-  readonly background: Pick<BackgroundJobs, 'load'>;
+  readonly localJobs: Pick<LocalJobs, 'idOf' | 'counts'>;
   readonly workers: Pick<Workers, 'snapshot'>;
-  readonly config: Pick<Config, 'strictHealth' | 'needsKey'>;
+  readonly config: Pick<Config, 'strictHealth' | 'needsKey' | 'maxJobs'>;
   readonly host: Pick<Host, 'product' | 'termination' | 'clock' | 'defects'>;
 }
 
@@ -104,7 +104,7 @@ export class Status {
    * because time passes. `withNames`: whether to include names of clients and process ids of workers.
    */
   live(withNames: boolean): Sections {
-    const { host, config, supervisor, room, background, clis, lastHour, metrics } = this.#sources;
+    const { host, config, supervisor, room, clis, lastHour, metrics } = this.#sources;
     return {
       service: () => ({
         ...this.#verdict,
@@ -121,7 +121,7 @@ export class Status {
         refused_last_5_minutes: lastHour.recentlyRefused,
         clients: this.#waitingClients(withNames),
       }),
-      background_jobs: () => background.load,
+      background_jobs: () => this.#backgroundLoad(),
       workers: () => this.#workers(withNames),
       cli_processes: () => countsOf(clis),
       renewals: () => renewalFaultsOf(this.#visible(withNames)),
@@ -185,12 +185,19 @@ export class Status {
     return withPids ? workers : workers.map(({ pid: _, ...worker }) => worker);
   }
 
+  /** Returns the background jobs: those that wait on all hosts, and those that run on this one. */
+  #backgroundLoad(): StatusBody['background_jobs'] {
+    const { config, localJobs, store } = this.#sources;
+    const { queued, running } = localJobs.counts;
+    return { max: config.maxJobs, waiting: store.jobs.shared?.waiting.count ?? queued, running };
+  }
+
   #slots(withNames: boolean): StatusBody['slots'] {
-    const { room, openJobs, clientJobs } = this.#sources;
+    const { room, openJobs, localJobs } = this.#sources;
     const running = openJobs.running.map((job) => {
       const { client, operation, model } = job.request;
       const what = { client: nameOf(client, withNames), operation, model };
-      const id = withNames ? clientJobs.idOf(job) : null;
+      const id = withNames ? localJobs.idOf(job) : null;
       return { job: job.number, id, ...what, started_at: timestamp(job.startedAt ?? 0) };
     });
     return { max: room.limits.maxActive, running };

@@ -6,12 +6,11 @@ import { sectionNames } from '../api/status.js';
 import { purgeReport, storeBackup, storeReport } from '../api/store.js';
 import { usageGroups } from '../api/usage.js';
 import { versionBody } from '../api/version.js';
-import { acceptedView, jobForm, jobListOrder, jobPage, jobStatuses, jobView } from '../background.js';
 import { scopes } from '../config/api-keys.js';
 import { localUserModes } from '../config/variables.js';
 import { conversationPage, titledConversation } from '../conversation.js';
 import { turnToImport } from '../imported-turn.js';
-import { continuedText, imageTypes, jobDone, jobEvent, jobRequest, message } from '../job.js';
+import { continuedText, imageTypes, jobEvent, jobRequest, message } from '../job.js';
 import { logStyles } from '../log/text.js';
 import { familyFiguresSchema } from '../metrics.js';
 import { phases } from '../phase.js';
@@ -20,7 +19,7 @@ import { turnFigures } from '../turn-figures.js';
 
 const nothing = z.object({});
 
-/** Id of a conversation or job, and the client that requests it. */
+/** Id of a conversation or response, and the client that requests it. */
 const ownedKey = z.object({ id: z.string(), client: z.string() });
 
 /** Line of the keys file for people. */
@@ -230,30 +229,6 @@ export const primaryCalls = {
    */
   leaving: { request: z.object({ code: z.int() }), answer: nothing },
   run: { request: jobRequest, item: jobEvent },
-  /** Accepts a background job. `id`: its id, if it must have this one. */
-  accept: { request: z.object({ job: jobRequest, form: jobForm, id: z.string().optional() }), answer: acceptedView },
-  job: { request: ownedKey, answer: jobView },
-  /** Streams all events of a job until its end; text comes in pieces of any size. */
-  jobEvents: { request: ownedKey, item: jobEvent },
-  /**
-   * Reads a piece of the answer of a succeeded job, from a UTF-16 position, and its end. After the last piece, the text
-   * is empty.
-   */
-  jobAnswer: {
-    request: ownedKey.extend({ from: z.int().nonnegative() }),
-    answer: z.object({ text: z.string(), end: jobDone }),
-  },
-  jobs: { request: jobListOrder, answer: jobPage },
-  /** Cancels an open job; an ended one is unchanged. */
-  cancelJob: { request: ownedKey, answer: jobView },
-  /**
-   * Cancels an open job, including a caller's, and removes an ended one unless `keepsEnded`. With `isAdmin`, the job
-   * may belong to any client, and an ended job is not removed. `status` is null if the job was removed.
-   */
-  deleteJob: {
-    request: ownedKey.extend({ isAdmin: z.boolean(), keepsEnded: z.boolean(), requestId: z.string() }),
-    answer: z.object({ status: z.enum(jobStatuses).nullable() }),
-  },
   conversation: { request: ownedKey, answer: titledConversation },
   /** `title`: null restores the first words of the conversation. */
   renameConversation: { request: ownedKey.extend({ title: z.string().nullable() }), answer: titledConversation },

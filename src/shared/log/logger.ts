@@ -16,7 +16,6 @@ export const logEvents = {
   store_warning: 'the store works, but something is wrong: error. Logged once a minute at most',
   store_back: 'the store works again',
   client_purged: 'an operator removed all data of a client: client',
-  job_ended_by_admin: 'an administrator ended a job of another client: by, job id, client, request id, outcome',
   keys_loaded: 'a changed keys file is in force: number of keys',
   keys_rejected:
     'the keys file, or the keys that hosts share in a store, have faults, and lines with faults are refused; or they cannot be read, and the old keys stay',
@@ -47,8 +46,6 @@ export const logEvents = {
     'the API of the model refuses requests, and jobs wait or fail: reason (quota or overloaded), end of the wait, model if it is only one',
   quota_warning: 'a window of the quota is nearly used up: window, utilization, reset',
   cli_failed: 'a job failed because of its model CLI',
-  background_job_ended:
-    'a background job has ended: id, request, client, operation, outcome, times; `cancelled_by` if an administrator ended it',
   job_ended: 'a job has ended: request id and outcome. At level info only if its worker died',
   answer_not_spilled: 'a long answer stays in memory, because its file cannot be written: error',
   cgroup_lost: 'the cgroup of the CLI processes was removed or cannot be used: error, what they get instead',

@@ -107,12 +107,6 @@ export const metrics = {
     help: 'Jobs that were not admitted, by client.',
   },
   client_jobs_queued: { type: 'gauge', labels: ['client', 'kind'], help: 'Jobs that wait for a slot, by client.' },
-  background_jobs: {
-    type: 'gauge',
-    labels: ['state'],
-    help: 'Background jobs that have not ended, by state. A running job holds a slot.',
-  },
-  background_jobs_limit: { type: 'gauge', labels: [], help: 'Background jobs that may wait.' },
   conversations: { type: 'gauge', labels: [], help: 'Conversations in memory.' },
   conversation_bytes: { type: 'gauge', labels: [], help: 'Text of all conversations, bytes.' },
   conversation_tokens: { type: 'gauge', labels: [], help: 'Tokens of all conversations, estimated.' },

@@ -17,10 +17,9 @@ import {
   thoughtText,
   type WrittenEvent,
 } from '../jobs/answer-format.js';
-import { acceptJob } from '../jobs/background.js';
 import { documentOf, textDocument } from '../jobs/documents.js';
 import { type FileForm, type FileForms, fillFiles, senderOf } from '../jobs/file-references.js';
-import { followsJob, ownRequest, prefersAsync, type RequestedJob } from '../jobs/job-request.js';
+import { ownRequest, type RequestedJob } from '../jobs/job-request.js';
 import { imageOf, messageOf, type ShownPart } from '../jobs/message-parts.js';
 import { answerWithJob, type JobParts } from '../jobs/run-job.js';
 import { figuresOf } from './conversations.js';
@@ -50,7 +49,7 @@ export function postAsk(parts: JobParts): AsyncHandler {
       ...commonFields(req, body),
       ...featureFields(body, fields),
     } as const;
-    await answer(parts, req, res, job);
+    await answer(parts, res, job);
   };
 }
 
@@ -69,7 +68,7 @@ export function postChat(parts: JobParts): AsyncHandler {
       ...commonFields(req, body),
       ...featureFields(body, fields),
     } as const;
-    await answer(parts, req, res, job);
+    await answer(parts, res, job);
   };
 }
 
@@ -120,11 +119,9 @@ function documentsIn({ files = [] }: Pick<AskRequest, 'files'>): ShownPart[] {
   });
 }
 
-async function answer(parts: JobParts, req: Request, res: Reply, job: RequestedJob): Promise<void> {
+async function answer(parts: JobParts, res: Reply, job: RequestedJob): Promise<void> {
   const route = `/${job.operation}` as const;
-  const isFollowed = followsJob(req) && ({ isFollowed: true } as const);
-  const form = { route, model: null, ...isFollowed };
-  if (prefersAsync(req)) return acceptJob(parts, res, job, form);
+  if (await parts.features.leaveJob?.(parts, res, job, route)) return;
   await answerWithJob(parts, res, ownRequest(job), ownFormats[route]);
 }
 

@@ -12,7 +12,7 @@ import type { OwnJobs } from '../access/own-jobs.js';
 import type { PersonSource } from '../access/people.js';
 import type { AnswerRecorder } from '../http/answer-recorder.js';
 import type { ErrorForm, Handler, Reply, RequestTracer } from '../http/exchange.js';
-import type { JobOfRequest } from '../jobs/admission.js';
+import type { JobOfRequest, LeaveJob } from '../jobs/admission.js';
 import type { JobInspector } from '../jobs/documents.js';
 import type { ReadReferences } from '../jobs/file-references.js';
 import type { OfflineRoutes } from '../jobs/offline-routes.js';
@@ -120,6 +120,8 @@ export interface WorkerPart {
   readonly offlineRoutes?: OfflineRoutes;
   /** Reads the files to which requests refer. */
   readonly readFiles?: ReadReferences;
+  /** Accepts jobs that continue without their requests. Without a feature that has this, each request waits for its answer. */
+  readonly leaveJob?: LeaveJob;
   /**
    * Returns fields to add to the form of a background job. No other feature may use their names. Throws
    * `validation_error` if the request must be refused.

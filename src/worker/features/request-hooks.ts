@@ -4,7 +4,7 @@ import type { JobRequest } from '../../shared/job.js';
 import type { PersonSource } from '../access/people.js';
 import type { AnswerRecorder } from '../http/answer-recorder.js';
 import type { Reply, RequestTracer } from '../http/exchange.js';
-import type { JobAdmission, JobOfRequest } from '../jobs/admission.js';
+import type { JobAdmission, JobOfRequest, LeaveJob } from '../jobs/admission.js';
 import { type JobInspector, noDocuments } from '../jobs/documents.js';
 import type { ReadReferences } from '../jobs/file-references.js';
 import type { OfflineRoutes } from '../jobs/offline-routes.js';
@@ -49,6 +49,10 @@ export class RequestHooks implements JobAdmission {
     return this.#parts.find(({ readFiles }) => readFiles !== undefined)?.readFiles ?? null;
   }
 
+  get leaveJob(): LeaveJob | null {
+    return this.#parts.find(({ leaveJob }) => leaveJob !== undefined)?.leaveJob ?? null;
+  }
+
   /** Handlers of the calls of all features from the primary. */
   get handlers(): NonNullable<WorkerPart['handlers']> {
     return Object.assign({}, ...this.#parts.map(({ handlers }) => handlers)) as NonNullable<WorkerPart['handlers']>;
@@ -88,7 +92,6 @@ export class RequestHooks implements JobAdmission {
     return null;
   }
 
-  /** Returns the fields that features add to the answer of GET /jobs/{job_id}. */
   async jobFields(job: Parameters<NonNullable<WorkerPart['jobFields']>>[0]): Promise<object> {
     const fields = await Promise.all(this.#parts.map((part) => part.jobFields?.(job)));
     return Object.assign({}, ...fields) as object;

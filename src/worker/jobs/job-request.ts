@@ -1,4 +1,3 @@
-import type { Request } from 'express';
 import { checkedJson, schemaText } from '../../shared/api/ask.js';
 import { type Beginning, maxBeginnings } from '../../shared/conversation.js';
 import { fromWire, invalid, RelayError, toWire } from '../../shared/errors.js';
@@ -175,22 +174,6 @@ async function chainOf(
   });
   const asked = await chainedInSlices(before, [question]);
   return { before, asked, ...(beginnings.length > 0 && { beginnings: beginnings.slice(-maxBeginnings).reverse() }) };
-}
-
-/** Whether the client sends `Prefer: respond-async` (RFC 7240, by which an empty value counts as no value). */
-export function prefersAsync(req: Pick<Request, 'get'>): boolean {
-  return asyncPreference(req) !== undefined;
-}
-
-/** Whether the client sends `Prefer: respond-async; followed`, because it will follow the events of its job. */
-export function followsJob(req: Pick<Request, 'get'>): boolean {
-  return /;\s*followed\s*(=\s*)?(;|$)/i.test(asyncPreference(req) ?? '');
-}
-
-function asyncPreference(req: Pick<Request, 'get'>): string | undefined {
-  const strings = /"(?:\\.?|[^"\\])*(?:"|$)/g;
-  const unquoted = (req.get('prefer') ?? '').replace(strings, (text) => (text === '""' ? '' : 'string'));
-  return unquoted.split(',').find((preference) => /^\s*respond-async\s*(=\s*)?(;|$)/i.test(preference));
 }
 
 /** Request body of any API, checked and translated. */

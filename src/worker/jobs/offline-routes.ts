@@ -1,8 +1,6 @@
 import type { JobForm, JobView } from '../../shared/background.js';
-import { RelayError } from '../../shared/errors.js';
 import type { ErrorForm } from '../http/exchange.js';
 import type { CompletedAnswer } from './answer-format.js';
-import { formOf } from './background.js';
 import type { FileForms } from './file-references.js';
 import type { ParsedRequest } from './job-request.js';
 
@@ -28,10 +26,3 @@ export interface OfflineRoute {
 
 /** Offline routes of the APIs of features. */
 export type OfflineRoutes = Readonly<Record<JobForm['route'], OfflineRoute>>;
-
-/** Returns a function that writes the answer of a background job in the form of an SDK's API. */
-export function offlineBody(job: JobView, routes: OfflineRoutes): (answer: CompletedAnswer) => object {
-  const route = routes[formOf(job).route];
-  if (route === undefined) throw new RelayError('not_found', 'this service no longer has the API of the job');
-  return route.answerOf(job);
-}

@@ -93,9 +93,10 @@ describe.each([...numbered])('The service without features: %s', (_, removed, pl
     expect(await service.post('/ask', { prompt: 'Hello' })).toMatchObject({ status: 200, body: { success: true } });
     const { status, body } = await service.post('/chat', { message: 'Hello' });
     expect([status, typeof body.conversation_id]).toEqual([200, 'string']);
+    const hasBackground = !removed.includes('background');
     const accepted = await service.post('/ask', { prompt: 'Hello' }, { prefer: 'respond-async' });
-    expect(accepted.status).toBe(202);
-    await service.log('background_job_ended', ({ outcome }) => outcome === 'ok');
+    expect([accepted.status, await statusOf(service, '/jobs')]).toEqual(hasBackground ? [202, 200] : [200, 404]);
+    if (hasBackground) await service.log('background_job_ended', ({ outcome }) => outcome === 'ok');
   });
 
   it('takes documents and requests for searches, or refuses them clearly without the feature', async () => {

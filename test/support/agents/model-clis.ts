@@ -8,12 +8,14 @@ import { closeClis, createModelClis } from '../../../src/primary/cli/model-cli.j
 import type { AtLeastOne, NamedAdapter } from '../../../src/primary/cli/models.js';
 import { CallbackServer } from '../../../src/primary/cli/process/callback-server.js';
 import { ModelNames, ModelRouter, type RouteOptions } from '../../../src/primary/cli/route.js';
+import { GroupContainments } from '../../../src/primary/cli/terminate/group-containment.js';
 import { SeenClients } from '../../../src/primary/health/evidence.js';
 import { loadConfig } from '../../../src/shared/config/config.js';
 import type { ReadinessEntry } from '../../../src/shared/health.js';
+import type { Instance } from '../../../src/shared/process/proc.js';
 import { temporaryFolder } from '../basics/folder.js';
 import { LogBook } from '../basics/log-book.js';
-import { clock, groupsOfFile } from '../processes/trees.js';
+import { clock, temporaryInstance } from '../processes/trees.js';
 import { lineVersion, noSecrets, silentObserver } from './scripted-cli.js';
 
 const echo: Adapter['command'] = ['sh', '-c', 'while read -r line; do echo "$0"; done'];
@@ -44,7 +46,21 @@ export function echoCli(name: string, extras: Capabilities = {}, command: Adapte
   return { name, adapter };
 }
 
+/**
+ * The model CLIs of all tests of a file start their processes as one service, because a new one would first read all processes of the
+ * machine.
+ */
+let house: Promise<{ readonly instance: Instance & AsyncDisposable; readonly containments: GroupContainments }> | null =
+  null;
 const serials = { last: 0 };
+afterAll(async () => {
+  if (house !== null) await (await house).instance[Symbol.asyncDispose]();
+});
+
+async function openHouse() {
+  const instance = await temporaryInstance();
+  return { instance, containments: new GroupContainments(instance, null, clock) };
+}
 
 /** Builds model CLIs as in the service, with real processes. */
 export async function modelClisOf(
@@ -53,7 +69,8 @@ export async function modelClisOf(
   optionsOf?: (client: string) => RouteOptions,
 ) {
   const folder = await temporaryFolder();
-  const { instance, containments } = await groupsOfFile();
+  house ??= openHouse();
+  const { instance, containments } = await house;
   const config = await loadConfig(env, async () => '');
   const termination = { containments, killTree: async () => {}, warnings: [], fault: null };
   const folders = { runtimeDirectory: folder.path, workDirectory: folder.path, searchPath: '/usr/bin:/bin' };

@@ -48,16 +48,6 @@ export class FakeClock implements Clock {
     this.#passedMs = untilMs;
   }
 
-  /** Lets this time pass at once, as if the process had been stopped: each timer that is due fires once. */
-  async leap(ms: number): Promise<void> {
-    this.#passedMs += ms;
-    for (const timer of [...this.#timers].filter(({ dueMs }) => dueMs <= this.#passedMs)) {
-      timer.dueMs = Math.max(timer.dueMs, this.#passedMs);
-      this.#fire(timer);
-      await settled();
-    }
-  }
-
   #start(timer: Timer): StopTimer {
     this.#timers.add(timer);
     return () => void this.#timers.delete(timer);

@@ -1,5 +1,6 @@
 import { postMessages } from '../../../src/features/anthropic/messages.js';
 import { anthropicDoor } from '../../../src/features/anthropic/worker.js';
+import { calls as jobCalls } from '../../../src/features/background/shared.js';
 import { Claims } from '../../../src/features/idempotency/claims.js';
 import { calls } from '../../../src/features/idempotency/shared.js';
 import { postMcp } from '../../../src/features/mcp/mcp.js';
@@ -60,11 +61,11 @@ export async function keyedRoutes(run: RunKeyed, store: AnswerStore): Promise<Ke
       jobs.push(request);
       return run(request, signal);
     },
-  } satisfies Partial<Handlers<PrimaryCalls & typeof calls>>;
+  } satisfies Partial<Handlers<PrimaryCalls & typeof calls & typeof jobCalls>>;
   const onFault = (fault: unknown) => {
     throw fault;
   };
-  const served = { ...primaryCalls, ...calls };
+  const served = { ...primaryCalls, ...calls, ...jobCalls };
   new Peer(pair.left, workerCalls, served, handlers as unknown as Handlers<typeof served>, onFault);
   const primary: Primary = new Peer(pair.right, served, workerCalls, {} as Handlers<WorkerCalls>, onFault);
   const server = await serveWith([

@@ -1,3 +1,11 @@
+import {
+  type BackgroundJob,
+  BackgroundJobs,
+  type EndedByAdmin,
+} from '../../../src/features/background/background-jobs.js';
+import { ClientJobs } from '../../../src/features/background/client-jobs.js';
+import { RemoteJobs } from '../../../src/features/background/remote-jobs.js';
+import { StoredJobs } from '../../../src/features/background/stored-jobs.js';
 import { documentHooks } from '../../../src/features/documents/document-hooks.js';
 import { FallbackRoutes } from '../../../src/features/fallbacks/fallback-routes.js';
 import { SearchQuota } from '../../../src/features/search/search-quota.js';
@@ -18,13 +26,10 @@ import { oneHostGate } from '../../../src/primary/conversations/turn-gate.js';
 import type { PrimaryPart } from '../../../src/primary/features/feature.js';
 import { FeatureHooks } from '../../../src/primary/features/feature-hooks.js';
 import { SeenClients } from '../../../src/primary/health/evidence.js';
-import { type BackgroundJob, BackgroundJobs, type EndedByAdmin } from '../../../src/primary/jobs/background-jobs.js';
-import { ClientJobs } from '../../../src/primary/jobs/client-jobs.js';
 import type { JobCli } from '../../../src/primary/jobs/job-cli.js';
 import type { JobObserver } from '../../../src/primary/jobs/job-observer.js';
 import { type JobResources, JobRunner } from '../../../src/primary/jobs/job-runner.js';
-import { RemoteJobs } from '../../../src/primary/jobs/remote-jobs.js';
-import { StoredJobs } from '../../../src/primary/jobs/stored-jobs.js';
+import { LocalJobs } from '../../../src/primary/jobs/local-jobs.js';
 import { WaitingRoom } from '../../../src/primary/jobs/waiting-room.js';
 import type { ConversationChange, ConversationJournal } from '../../../src/primary/store/contract/conversations.js';
 import type { AcceptedJob } from '../../../src/primary/store/contract/jobs.js';
@@ -405,7 +410,8 @@ function backgroundJobs(state: State, runner: JobRunner, room: WaitingRoom, opti
     clock,
   };
   const jobs = new BackgroundJobs(parts, { maxJobs });
-  const clientJobs = new ClientJobs(jobs, parts);
+  const localJobs = new LocalJobs(runner.openJobs, () => jobs.open);
+  const clientJobs = new ClientJobs(jobs, { ...parts, localJobs });
   let requests = 0;
   let stopChecks = () => {};
   return {
@@ -413,6 +419,7 @@ function backgroundJobs(state: State, runner: JobRunner, room: WaitingRoom, opti
     store,
     stored,
     jobs,
+    localJobs,
     clientJobs,
     /** Accepts a background job; resolves with its id. The room is checked every second from then on, as in the service. */
     accept: async (differences: Partial<JobRequest> = {}) => {

@@ -83,31 +83,6 @@ export async function temporaryInstance(): Promise<Instance & AsyncDisposable> {
   return { ...(await instanceOfProcess(child.pid ?? 0)), [Symbol.asyncDispose]: end };
 }
 
-/** Containment by process groups and cookies, and the instance that it belongs to. */
-interface Groups {
-  readonly instance: Instance & AsyncDisposable;
-  readonly containments: GroupContainments;
-}
-
-let groups: Promise<Groups> | null = null;
-afterAll(async () => {
-  if (groups !== null) await (await groups).instance[Symbol.asyncDispose]();
-});
-
-/**
- * Returns the same containments to all tests of a file: they start their processes as one service, because a new one would first read
- * all processes of the machine.
- */
-export function groupsOfFile(): Promise<Groups> {
-  groups ??= openGroups();
-  return groups;
-}
-
-async function openGroups(): Promise<Groups> {
-  const instance = await temporaryInstance();
-  return { instance, containments: new GroupContainments(instance, null, clock) };
-}
-
 const unlimited = { hasMemory: false, hasPids: false, maxMemoryBytes: null };
 
 /** Returns trees contained by cgroups. */

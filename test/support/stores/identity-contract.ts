@@ -1,4 +1,4 @@
-import { AnswerLog } from '../../../src/primary/jobs/event-log.js';
+import { AnswerLog } from '../../../src/features/background/event-log.js';
 import type { ResponseLimits } from '../../../src/primary/store/contract/responses.js';
 import type { Store } from '../../../src/primary/store/contract/store.js';
 import { noCharge, type UsageDelta } from '../../../src/primary/store/contract/usage.js';

@@ -1,4 +1,4 @@
-import { AnswerLog } from '../../../src/primary/jobs/event-log.js';
+import { AnswerLog } from '../../../src/features/background/event-log.js';
 import type { AcceptedJob, EndedJob, JobRecord, JobStore } from '../../../src/primary/store/contract/jobs.js';
 import { silentObserver } from '../../../src/primary/store/contract/store.js';
 import type { JobRequest } from '../../../src/shared/job.js';

@@ -1,4 +1,4 @@
-import { AnswerLog } from '../../../src/primary/jobs/event-log.js';
+import { AnswerLog } from '../../../src/features/background/event-log.js';
 import type { AcceptedJob, EndedJob } from '../../../src/primary/store/contract/jobs.js';
 import type { Cancelling, SharedJobs, SharedJobsListener } from '../../../src/primary/store/contract/shared-jobs.js';
 import { MemoryJobs } from '../../../src/primary/store/memory/memory-store.js';

@@ -2,13 +2,15 @@ import { chmod, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { TextReader } from '../../../../src/features/documents/text-reader.js';
 import { Launcher } from '../../../../src/primary/cli/process/launcher.js';
+import { GroupContainments } from '../../../../src/primary/cli/terminate/group-containment.js';
 import { cancelled } from '../../../../src/shared/errors.js';
 import type { FileDocument } from '../../../../src/shared/job.js';
+import type { Instance } from '../../../../src/shared/process/proc.js';
 import { silentObserver } from '../../../support/agents/scripted-cli.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { type TemporaryFolder, temporaryFolder } from '../../../support/basics/folder.js';
 import { LogBook } from '../../../support/basics/log-book.js';
-import { clock, groupsOfFile } from '../../../support/processes/trees.js';
+import { clock, temporaryInstance } from '../../../support/processes/trees.js';
 
 const never = new AbortController().signal;
 
@@ -19,24 +21,27 @@ function pdf(content: string, more: Partial<FileDocument> = {}): FileDocument {
 
 describe('The reader of PDFs', () => {
   let folder: TemporaryFolder;
+  let instance: Instance & AsyncDisposable;
   let timer: FakeClock;
-  const serials = { last: 0 };
+  let serials: { last: number };
 
   beforeEach(async () => {
     folder = await temporaryFolder();
+    instance = await temporaryInstance();
     timer = new FakeClock();
+    serials = { last: 0 };
   });
   afterEach(async () => {
     expect((await readdir(folder.path)).filter((name) => name !== 'pdftotext')).toEqual([]);
+    await instance[Symbol.asyncDispose]();
     await folder[Symbol.asyncDispose]();
   });
 
-  async function reader(): Promise<TextReader> {
-    const { instance, containments } = await groupsOfFile();
+  function reader(): TextReader {
     const context = { killTree: async () => {}, clock, log: new LogBook(), observer: silentObserver };
     const folders = { runtimeDirectory: folder.path, workDirectory: folder.path, home: null };
     const settings = { instance, serials, ...folders, env: { PATH: '/usr/bin:/bin' } };
-    const launcher = new Launcher(settings, containments, context);
+    const launcher = new Launcher(settings, new GroupContainments(instance, null, clock), context);
     return new TextReader('application/pdf', launcher, folder.path, timer);
   }
 
@@ -49,7 +54,7 @@ describe('The reader of PDFs', () => {
 
   it('writes the whole file to the program, and remembers its text for the client', async () => {
     await install('wc -c; printf "%s\\f" "$*"');
-    const pdfs = await reader();
+    const pdfs = reader();
     const file = pdf('x'.repeat(1_000_000));
     const text = '1000000\n-q -enc UTF-8 -l 100 - -\n';
     expect(await pdfs.readText(file, 'key ada', never)).toBe(text);
@@ -61,10 +66,9 @@ describe('The reader of PDFs', () => {
 
   it('forgets the oldest texts', async () => {
     await install('head -c 3000000 /dev/zero | tr "\\0" x');
-    const pdfs = await reader();
-    const before = serials.last;
+    const pdfs = reader();
     for (const name of 'abcdefa') await pdfs.readText(pdf(name), 'key ada', never);
-    expect(serials.last - before).toBe(7);
+    expect(serials.last).toBe(7);
   });
 
   it.each([
@@ -76,14 +80,14 @@ describe('The reader of PDFs', () => {
     ['pdftotext was ended by SIGXFSZ', 'exec cat >file'],
   ])('refuses a PDF with the reason: %s', async (reason, commands) => {
     await install(commands);
-    const reading = (await reader()).readText(pdf('x'), 'key ada', never);
+    const reading = reader().readText(pdf('x'), 'key ada', never);
     const message = `the PDF a.pdf cannot be read: ${reason}`;
     await expect(reading).rejects.toMatchObject({ code: 'cli_error', reason: 'request_refused', message });
   });
 
   it('ends a program that hangs with all its children, and one whose job was cut', async () => {
     await install('sleep 1000 & echo some; exec sleep 1000');
-    const pdfs = await reader();
+    const pdfs = reader();
     const late = pdfs.readText(pdf('x', { name: '' }), 'key ada', never).catch((error: Error) => error.message);
     while (timer.pending === 0) await new Promise(setImmediate);
     await timer.advance(20_000);
@@ -96,7 +100,7 @@ describe('The reader of PDFs', () => {
   });
 
   it('notices that the program is missing, and later that it was installed', async () => {
-    const pdfs = await reader();
+    const pdfs = reader();
     expect(pdfs.isMissing).toBe(false);
     await expect(pdfs.readText(pdf('x'), 'key ada', never)).rejects.toThrow('the package poppler-utils');
     expect(pdfs.isMissing).toBe(true);
@@ -107,7 +111,7 @@ describe('The reader of PDFs', () => {
   });
 
   it('searches for a missing program once in a while, not for each request', async () => {
-    const pdfs = await reader();
+    const pdfs = reader();
     await pdfs.findReader();
     let searches = 0;
     const { findReader } = pdfs;

@@ -80,7 +80,7 @@ describe('The webhooks of a primary', () => {
     part.job.ended?.({ ...job, id: 'j2' });
     part.start();
     await until(async () => (await deliveries())[0]?.attempts === 1, 'the attempt');
-    await host.clock.leap(86_400_000);
+    await host.clock.advance(86_400_000);
     await part.stop();
     expect(await deliveries()).toMatchObject([
       { id: 'callback_j1', status: 'failed', error: 'the key of this client no longer allows this URL' },

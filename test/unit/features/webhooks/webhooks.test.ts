@@ -121,8 +121,7 @@ describe('A notice', () => {
     const { webhooks, clock, sent, state, log } = webhooksFor(...Array<AttemptResult>(99).fill(failed));
     webhooks.start();
     webhooks.send(notice('a'));
-    for (let minutes = 5; minutes < 24 * 60; minutes += 5) await clock.leap(hourMs / 12);
-    await clock.advance(hourMs / 12 - 1);
+    await clock.advance(24 * hourMs - 1);
     expect(await state()).toMatchObject([['a', 'pending', sent.length, 'it answered 500']]);
     await clock.advance(10_000);
     expect(await state()).toMatchObject([['a', 'failed', sent.length, 'it answered 500']]);

@@ -13,15 +13,19 @@ it('The jobs and idle processes of clients without access end, and those of othe
     request: jobRequest({ client }),
     cut: () => void ended.push(`job of ${client}`),
   }));
+  const background = clients.map((client) => ({
+    request: jobRequest({ client }),
+    background: { cancel: () => void ended.push(`background job of ${client}`) },
+  }));
   const pool = { endSessionsOf: end('processes') };
   const parts = {
     clients: { hasAccess: (client: string) => client === 'key bob' },
     openJobs: { callers },
-    background: { cancelOf: end('background jobs') },
+    localJobs: { background: background },
     logins: { all: [{ pool }] },
   };
   endJobsWithoutAccess(parts, new FakeClock());
-  expect(ended).toEqual(['job of key ada', 'background jobs of key ada', 'processes of key ada']);
+  expect(ended).toEqual(['job of key ada', 'background job of key ada', 'processes of key ada']);
 });
 
 it('The jobs and idle processes of a key end when it expires, as those of a revoked key do', async () => {
@@ -40,11 +44,14 @@ it('The jobs and idle processes of a key end when it expires, as those of a revo
   clients.replaceAddedKeys([{ ...keyOf('ci', {}), ...made }]);
   const all = ['key ada', 'key ada/user', 'made ci~1', 'sso eve', 'key bob'];
   const lists: Record<'jobs' | 'background' | 'processes', string[]> = { jobs: [], background: [], processes: [] };
-  const end = (list: 'background' | 'processes') => (isAmong: (client: string) => boolean) =>
-    void lists[list].push(...all.filter(isAmong));
+  const endSessionsOf = (isAmong: (client: string) => boolean) => void lists.processes.push(...all.filter(isAmong));
   const callers = all.map((client) => ({ request: jobRequest({ client }), cut: () => void lists.jobs.push(client) }));
-  const logins = { all: [{ pool: { endSessionsOf: end('processes') } }] };
-  const parts = { clients, openJobs: { callers }, background: { cancelOf: end('background') }, logins };
+  const logins = { all: [{ pool: { endSessionsOf } }] };
+  const background = all.map((client) => ({
+    request: jobRequest({ client }),
+    background: { cancel: () => void lists.background.push(client) },
+  }));
+  const parts = { clients, openJobs: { callers }, localJobs: { background }, logins };
   endJobsWithoutAccess(parts, clock);
   expect(lists).toEqual({ jobs: [], background: [], processes: [] });
   await clock.advance(1000);

@@ -1,5 +1,9 @@
+import type { BackgroundJobs } from '../../../../src/features/background/background-jobs.js';
+import type { ClientJobs } from '../../../../src/features/background/client-jobs.js';
+import { jobHandlers } from '../../../../src/features/background/primary.js';
 import { apiHandlers, type Services } from '../../../../src/primary/api/handlers.js';
 import { oneHostGate } from '../../../../src/primary/conversations/turn-gate.js';
+import { JobEntry, type JobEntryParts } from '../../../../src/primary/jobs/job-entry.js';
 import { responseLimits, StoredResponses } from '../../../../src/primary/responses/stored-responses.js';
 import { MemoryResponses } from '../../../../src/primary/store/memory/memory-store.js';
 import { invalid, RelayError } from '../../../../src/shared/errors.js';
@@ -37,7 +41,14 @@ function createHandlers(services: object = {}) {
     catalog,
   };
   const all = { ...base, ...figures, ...services };
-  return { handlers: apiHandlers(all as unknown as Services), told };
+  const jobEntry = new JobEntry(all as unknown as JobEntryParts);
+  const { background = {} } = all as { readonly background?: object };
+  const { accept } = jobHandlers(
+    { jobEntry, jobHooks: all.features, yieldInOrder: async () => {} },
+    background as BackgroundJobs,
+    {} as ClientJobs,
+  );
+  return { handlers: { ...apiHandlers({ ...all, jobEntry } as unknown as Services), accept }, told };
 }
 
 describe('A job that a worker requests', () => {
@@ -256,8 +267,8 @@ it('A conversation is looked up and deleted for its client', async () => {
   const calls: unknown[] = [];
   const conversations = { snapshot: (...call: unknown[]) => ({ snapshotOf: call }) };
   const journaledConversations = { remove: async (...call: unknown[]) => calls.push(call) };
-  const clientJobs = { openTurns: (client: string) => new Map([['id', { openTurnOf: client }]]) };
-  const { handlers } = createHandlers({ conversations, journaledConversations, clientJobs });
+  const localJobs = { turnsInProgress: (client: string) => new Map([['id', { openTurnOf: client }]]) };
+  const { handlers } = createHandlers({ conversations, journaledConversations, localJobs });
   const key = { id: 'id', client: 'key alice' };
   expect(await handlers.conversation(key)).toEqual({
     snapshotOf: ['id', 'key alice'],

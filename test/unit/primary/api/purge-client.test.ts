@@ -15,7 +15,7 @@ function createParts(upkeep: StoreUpkeep) {
     void done.push(...['alice', 'bob'].filter(isAmong).map((client) => `processes of ${client}`));
   const parts: PurgedParts = {
     conversations: harness.store,
-    clientJobs: { removeOf: async () => 3 },
+    features: { purge: async () => ({ jobs: 3 }) },
     usage: {
       forget: () => {
         done.push('forget');
@@ -86,7 +86,7 @@ it('A purge of a person also removes the data of the own keys, even deleted ones
   const { purgeClient: purge } = storeUpkeep({
     ...{ ...parts, usageJournal, clients: { keyClients: ['key ada', 'sso ada/new~2', 'made ada~3'] } },
     ...{ config: await loadConfig({}, async () => ''), host: { clock: new FakeClock(), log: new LogBook() } },
-    features: { beforeAct: async () => {} },
+    features: { ...parts.features, beforeAct: async () => {} },
   });
   const by = { client: 'key root', isAdmin: true, requestId: '1' };
   expect(await purge({ client: 'sso ada', by })).toMatchObject({ client: 'sso ada', removed: { files: 3 } });

@@ -30,7 +30,7 @@ describe('An observer that throws', () => {
     harness.brokenObservation = 'ended';
     await harness.accept();
     await harness.jobs.idle();
-    expect([harness.jobs.counts, harness.broken]).toEqual([
+    expect([harness.localJobs.counts, harness.broken]).toEqual([
       { queued: 0, running: 0 },
       [new TypeError('ended is broken')],
     ]);

@@ -29,10 +29,10 @@ function statusWith(withNames: boolean, sources: object = {}): StatusBody {
   const clock = new FakeClock();
   const all = {
     host: { clock, defects: { lastAt: null }, product: { version: '1.2.3', commit: 'abc' } },
-    config: { needsKey: true },
+    config: { needsKey: true, maxJobs: 1000 },
     supervisor: { phase: 'ready', drainEndsAt: null },
     names: { choice: { fallback: null, label: null }, defaultRoute: { cli, model: null } },
-    store: { kind: 'redis', isUp: true },
+    store: { kind: 'redis', isUp: true, jobs: { shared: { waiting: { count: 12 } } } },
     fileFaults: new FileFaults(),
     room: {
       ...room,
@@ -41,14 +41,16 @@ function statusWith(withNames: boolean, sources: object = {}): StatusBody {
         { client: 'key alice/anna', count: 2, oldestAt: at + 1000, reason: 'slot' },
       ],
     },
-    runner: {
+    openJobs: {
       running: [
         { number: 7, request: jobRequest({ client: 'key alice', model: 'eliza', text: 'secret' }), startedAt: at },
         { number: 8, request: jobRequest({ client: 'address ::1', operation: 'chat' }), startedAt: at + 500 },
       ],
     },
-    clientJobs: { idOf: ({ number }: { readonly number: number }) => `${number}-abc` },
-    background: { load: { max: 1000, waiting: 12, running: 1 } },
+    localJobs: {
+      idOf: ({ number }: { readonly number: number }) => `${number}-abc`,
+      counts: { queued: 0, running: 1 },
+    },
     workers: { snapshot: () => [{ id: 1, pid: 42, state: 'ready', restarts: 0 }] },
     clis: [cli],
     lastHour: { body: [], day: [], totalRequests: 9, recentlyRefused: 4 },
@@ -127,7 +129,7 @@ describe('The live status', () => {
     const message = 'the store (redis) is down: conversations and background jobs are refused';
     const reasons = [{ part: 'store', name: 'redis', message }];
     const full = { room: { ...room, fullSince: at, waitingClients: [] } };
-    const status = statusWith(false, { store: { kind: 'redis', isUp: false }, ...full });
+    const status = statusWith(false, { store: { kind: 'redis', isUp: false, jobs: { shared: null } }, ...full });
     expect(statusBody.parse(status)).toEqual(status);
     expect(status.service.status).toBe('degraded');
     expect([status.service.reasons, status.queue.full_since]).toEqual([reasons, '2026-01-01T00:00:00.000Z']);

@@ -1,10 +1,9 @@
 import { Registry } from 'prom-client';
 import { LearnedSizes } from '../../../../src/primary/cli/model-sizes.js';
 import { FeatureHooks } from '../../../../src/primary/features/feature-hooks.js';
-import type { BackgroundJob } from '../../../../src/primary/jobs/background-jobs.js';
 import { ClientMetrics, JobMetrics } from '../../../../src/primary/observe/job-metrics.js';
 import { LastHour } from '../../../../src/primary/observe/last-hour.js';
-import { observeBackground, observeJobs } from '../../../../src/primary/observe/observers.js';
+import { observeJobs } from '../../../../src/primary/observe/observers.js';
 import { UsageLedger } from '../../../../src/primary/observe/usage-ledger.js';
 import { noBill } from '../../../../src/primary/store/contract/usage.js';
 import { type CliReason, callerDied } from '../../../../src/shared/errors.js';
@@ -124,31 +123,3 @@ describe('The observer of jobs', () => {
     ]);
   });
 });
-
-it.each([
-  ['a refused request', 'validation_error', 1],
-  ['a cancelled job', 'cancelled', 0],
-] as const)(
-  'The observer of background jobs logs the end of each job, and counts only refused requests as refused: %s',
-  (_, code, refused) => {
-    const log = new LogBook();
-    const usage = new UsageLedger(new FakeClock());
-    const lastHour = new LastHour(new FakeClock());
-    const clients = new ClientMetrics(new Registry(), () => new Map());
-    const job = {
-      request: jobRequest(),
-      background: { accepted: { id: 'j1', form: {} } },
-      waitedMs: 5,
-    } as BackgroundJob;
-    const outcome = code === 'cancelled' ? code : 'internal_error';
-    const told: unknown[] = [];
-    const features = { backgroundEnded: (ended: object) => told.push(ended) };
-    observeBackground({ clients, usage, lastHour, features, log }).ended(
-      job,
-      jobFailed(outcome, { failure: { code, message: '' } }),
-    );
-    expect(log.entries).toMatchObject([{ event: 'background_job_ended', fields: { job_id: 'j1', queue_ms: 5 } }]);
-    expect(lastHour.body).toMatchObject([{ refused }]);
-    expect(told).toMatchObject([{ id: 'j1', end: { outcome, queueMs: 5 } }]);
-  },
-);

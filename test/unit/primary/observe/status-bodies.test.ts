@@ -48,21 +48,30 @@ function createStatus(clis: readonly object[], needsKey = true) {
     room: { active: 2, waiting: 5, ...queue, waitingClients: [{ client: 'key bob', count: 1, oldestAt: at }] },
     lastHour: { recentlyRefused: 7, body: [], day: [], totalRequests: 9 },
     metrics: { jobs: { rejected: 6, queueTimeouts: 1, totals: { jobs: 8 } } },
-    runner: {
+    openJobs: {
       running: [
         { number: 7, request: { client: 'key al', operation: 'ask', model: null }, startedAt: at, executionMs: 9 },
       ],
     },
-    clientJobs: { idOf: ({ number }: { readonly number: number }) => `${number}-abc` },
-    background: { load: { max: 10, waiting: 1, running: 1 } },
+    localJobs: {
+      idOf: ({ number }: { readonly number: number }) => `${number}-abc`,
+      counts: { queued: 1, running: 1 },
+    },
     workers: { snapshot: () => [{ id: 1, pid: 42, state: 'ready', restarts: 0 }] },
     clis,
     names: { choice: { fallback: 'opus', label: 'opus' }, defaultRoute: { cli: claude, model: 'opus' } },
-    store: { kind: 'sqlite', isUp: false },
+    store: { kind: 'sqlite', isUp: false, jobs: { shared: null } },
     fileFaults: new FileFaults(),
     config: {
       ...{ strictHealth: false, needsKey, socketPath: null, localUsers: 'off', allowedUsers: [], workers: 2 },
-      ...{ maxConcurrent: 4, maxQueue: 100, queueTimeoutMs: 1, executionMs: 2, store: { kind: 'sqlite', shown: '/x' } },
+      ...{
+        maxJobs: 10,
+        maxConcurrent: 4,
+        maxQueue: 100,
+        queueTimeoutMs: 1,
+        executionMs: 2,
+        store: { kind: 'sqlite', shown: '/x' },
+      },
     },
     host: { clock, defects: { lastAt: null }, product: { version: '1.2.3', commit: 'abc' }, termination },
   };

@@ -74,7 +74,7 @@ function createStatus({
     room: { active: 2, waiting: 5, limits: { maxActive: 4, maxWaiting: 100 }, fullSince: Date.UTC(2026, 0, 1) },
     lastHour: { recentlyRefused: 7 },
     metrics: { jobs: { rejected: 6, queueTimeouts: 1 } },
-    runner: { running: [{ executionMs: 900 }, { executionMs: 30 }] },
+    openJobs: { running: [{ executionMs: 900 }, { executionMs: 30 }] },
     workers: { snapshot: () => [{ id: 1, pid: 42, state: 'ready', restarts: 0 }] },
     clis: [cli],
     names: { choice: { fallback: null, label: null }, defaultRoute: { cli, model: null } },

@@ -1,5 +1,6 @@
 import type { Express } from 'express';
 import { anthropicDoor } from '../../../../src/features/anthropic/worker.js';
+import { followsJob } from '../../../../src/features/background/preference.js';
 import { readForm } from '../../../../src/features/files/multipart.js';
 import { ollamaDoor } from '../../../../src/features/ollama/worker.js';
 import { openAiDoor } from '../../../../src/features/openai/worker.js';
@@ -9,7 +10,7 @@ import { findDoor, speakAsClient } from '../../../../src/worker/api/doors.js';
 import { ReadingPace } from '../../../../src/worker/http/body.js';
 import { hostGuard, versionGuard } from '../../../../src/worker/http/checks.js';
 import type { AsyncHandler, Handler } from '../../../../src/worker/http/exchange.js';
-import { followsJob, refusesFallback } from '../../../../src/worker/jobs/job-request.js';
+import { refusesFallback } from '../../../../src/worker/jobs/job-request.js';
 import { type ExpressServer, serveWith } from '../../../support/doors/express-server.js';
 import { keyGuard } from '../../../support/doors/key-guard.js';
 import { FakePrimary } from '../../../support/jobs/fake-primary.js';

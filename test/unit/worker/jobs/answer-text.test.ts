@@ -1,9 +1,9 @@
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { storedBody } from '../../../../src/features/background/answers.js';
 import { RelayError } from '../../../../src/shared/errors.js';
 import { AnswerText, type SpillFile, SpillFolder } from '../../../../src/worker/jobs/answer-text.js';
-import { storedBody } from '../../../../src/worker/jobs/background.js';
 import { LogBook } from '../../../support/basics/log-book.js';
 import { answerInPieces, backgroundView } from '../../../support/jobs/background-view.js';
 import { FakePrimary } from '../../../support/jobs/fake-primary.js';

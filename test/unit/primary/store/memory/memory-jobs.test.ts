@@ -1,4 +1,4 @@
-import { AnswerLog } from '../../../../../src/primary/jobs/event-log.js';
+import { AnswerLog } from '../../../../../src/features/background/event-log.js';
 import { MemoryJobs } from '../../../../../src/primary/store/memory/memory-store.js';
 import { jobDone, jobRequest, plainForm } from '../../../../support/jobs/job-records.js';
 

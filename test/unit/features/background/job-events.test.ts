@@ -1,7 +1,7 @@
 import { array, assert, asyncProperty, integer, string } from 'fast-check';
+import { endId, sendJobEvents } from '../../../../src/features/background/routes.js';
 import { systemClock } from '../../../../src/shared/clock.js';
 import type { JobEnd, JobEvent } from '../../../../src/shared/job.js';
-import { endId, sendJobEvents } from '../../../../src/worker/api/jobs.js';
 import { EventStream } from '../../../../src/worker/http/event-stream.js';
 import type { Reply } from '../../../../src/worker/http/exchange.js';
 import { offlineRoutes } from '../../../support/doors/offline-routes.js';

@@ -1,11 +1,12 @@
+import { refusedEnd } from '../../primary/jobs/job-end.js';
+import { jobCancelled } from '../../primary/jobs/local-jobs.js';
+import type { JobRecord } from '../../primary/store/contract/jobs.js';
+import type { SharedJobs } from '../../primary/store/contract/shared-jobs.js';
 import type { CallerJob, CallerOrder, JobView } from '../../shared/background.js';
 import { type Clock, delay } from '../../shared/clock.js';
 import { storeUnavailable } from '../../shared/errors.js';
 import type { JobRequest } from '../../shared/job.js';
-import type { JobRecord } from '../store/contract/jobs.js';
-import type { SharedJobs } from '../store/contract/shared-jobs.js';
-import { refusedEnd } from './job-end.js';
-import { jobCancelled, StoredJobs, viewOf } from './stored-jobs.js';
+import { StoredJobs, viewOf } from './stored-jobs.js';
 
 /** Interval at which the end of a cancelled job is checked. */
 const checkMs = 200;
@@ -31,10 +32,6 @@ export class RemoteJobs extends StoredJobs {
     this.#store = store;
     this.#listener = listener;
     this.#clock = clock;
-  }
-
-  override waitingCount(): number {
-    return this.#store.waiting.count;
   }
 
   override position(id: string): Promise<number> {

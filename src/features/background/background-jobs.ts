@@ -1,3 +1,19 @@
+import { titleOf } from '../../primary/conversations/transcript.js';
+import type { TurnGate } from '../../primary/conversations/turn-gate.js';
+import { type Amount, FairShare, type Sharer } from '../../primary/fairness/fair-share.js';
+import type { Attempt } from '../../primary/jobs/background-part.js';
+import type { Job } from '../../primary/jobs/job.js';
+import type { JobRunner } from '../../primary/jobs/job-runner.js';
+import { jobCancelled } from '../../primary/jobs/local-jobs.js';
+import type { WaitingRoom } from '../../primary/jobs/waiting-room.js';
+import {
+  type AcceptedJob,
+  holderRoom,
+  type JobStore,
+  maxWaitingBytes,
+  nameRoom,
+  noRoom,
+} from '../../primary/store/contract/jobs.js';
 import { orAborted, withResolvers } from '../../shared/async.js';
 import type { AcceptedView, JobForm, JobView } from '../../shared/background.js';
 import { holderOf } from '../../shared/client.js';
@@ -7,37 +23,16 @@ import { newId } from '../../shared/ids.js';
 import { isolated } from '../../shared/isolated.js';
 import type { JobEnd, JobRequest } from '../../shared/job.js';
 import { requestBytes } from '../../shared/text/turns.js';
-import { titleOf } from '../conversations/transcript.js';
-import type { TurnGate } from '../conversations/turn-gate.js';
-import { type Amount, FairShare, type Sharer } from '../fairness/fair-share.js';
-import {
-  type AcceptedJob,
-  holderRoom,
-  type JobStore,
-  maxWaitingBytes,
-  nameRoom,
-  noRoom,
-} from '../store/contract/jobs.js';
-import { type Attempt, BackgroundPart } from './background-part.js';
+import { AcceptedPart } from './accepted-part.js';
 import { EventLog } from './event-log.js';
-import type { Job } from './job.js';
-import type { JobRunner } from './job-runner.js';
-import { jobCancelled, type StoredJobs, withoutText } from './stored-jobs.js';
-import type { WaitingRoom } from './waiting-room.js';
+import { type StoredJobs, withoutText } from './stored-jobs.js';
 
 /** Delay before a job that could not start is tried again. */
 const retryMs = 1000;
 /** Time limit for a caller that cancels a job, while the job's end is being stored. */
 const cancelLimitMs = 5000;
 
-export type BackgroundJob = Job<BackgroundPart>;
-
-/** Limit of waiting background jobs, and the numbers of waiting and running ones. */
-export interface BackgroundLoad {
-  readonly max: number;
-  readonly waiting: number;
-  readonly running: number;
-}
+export type BackgroundJob = Job<AcceptedPart>;
 
 /** Job that an administrator has ended. `status`: the resulting status. */
 export type EndedByAdmin = Pick<JobView, 'id' | 'client' | 'requestId' | 'status'>;
@@ -49,12 +44,18 @@ export interface BackgroundObserver {
   endedByAdmin(by: string, job: EndedByAdmin): void;
 }
 
+/** The part of the runner that background jobs use. */
+type BackgroundRunner = Pick<
+  JobRunner,
+  'checkRequest' | 'backgroundJob' | 'admitBackground' | 'refuseBackground' | 'perform' | 'mayStart' | 'reportDefect'
+>;
+
 export interface BackgroundResources {
-  readonly runner: JobRunner;
+  readonly runner: BackgroundRunner;
   readonly room: Pick<WaitingRoom, 'active' | 'limits'>;
   readonly turnGate: Pick<TurnGate, 'admitting'>;
   readonly store: JobStore;
-  readonly stored: Pick<StoredJobs, 'end' | 'waitingCount'>;
+  readonly stored: Pick<StoredJobs, 'end'>;
   readonly observer: BackgroundObserver;
   readonly clock: Clock;
 }
@@ -86,16 +87,9 @@ export class BackgroundJobs {
     this.#maxJobs = maxJobs;
   }
 
-  /** Numbers of accepted jobs that have not ended. */
-  get counts(): { readonly queued: number; readonly running: number } {
-    const queued = [...this.#open.values()].filter((job) => job.isWaiting).length;
-    return { queued, running: this.#open.size - queued };
-  }
-
-  /** Load as the status shows it. The waiting jobs are those waiting on all hosts. */
-  get load(): BackgroundLoad {
-    const { queued, running } = this.counts;
-    return { max: this.#maxJobs, waiting: this.#resources.stored.waitingCount(queued), running };
+  /** Accepted jobs that have not ended. */
+  get open(): readonly BackgroundJob[] {
+    return [...this.#open.values()];
   }
 
   get(id: string): BackgroundJob | null {
@@ -119,7 +113,7 @@ export class BackgroundJobs {
     try {
       await store.accept(accepted);
     } finally {
-      this.#waiting.remove(share); // the waiting job is counted separately, by its `BackgroundPart`
+      this.#waiting.remove(share); // the waiting job is counted separately, by its `AcceptedPart`
     }
     if (store.shared === null) this.#add(accepted);
     return { id, createdAt, isDurable: store.isDurable, ...(form.model !== null && { model }) };
@@ -143,14 +137,10 @@ export class BackgroundJobs {
     }
   }
 
-  /**
-   * Takes over the stored jobs of the previous service. May be repeated after a failure. Resolves with the number of
-   * open jobs.
-   */
-  async restore(): Promise<number> {
+  /** Takes over the stored jobs of the previous service. May be repeated after a failure. */
+  async restore(): Promise<void> {
     const { store, clock } = this.#resources;
     for await (const accepted of store.restore(clock.now())) if (!this.#open.has(accepted.id)) this.#add(accepted);
-    return this.#open.size;
   }
 
   #add(accepted: AcceptedJob): void {
@@ -161,7 +151,7 @@ export class BackgroundJobs {
   adopt(accepted: AcceptedJob, isLeased = true): BackgroundJob {
     const { runner, store, clock } = this.#resources;
     const log = new EventLog(clock, () => job.place);
-    const background = new BackgroundPart(accepted, log, isLeased, {
+    const background = new AcceptedPart(accepted, log, isLeased, {
       isHeld: () => this.#isStopped || clock.monotonicMs() < this.#pausesUntilMs,
       beforeStart: async () => {
         background.mayHaveStarted = true;
@@ -181,11 +171,6 @@ export class BackgroundJobs {
     this.#waiting.remove(background);
     this.#open.delete(background.accepted.id);
     background.lose();
-  }
-
-  /** Cancels the jobs of these clients on this host. */
-  cancelOf(isAmong: (client: string) => boolean, reason: Error): void {
-    for (const { request, background } of this.#open.values()) if (isAmong(request.client)) background.cancel(reason);
   }
 
   /** Cancels jobs. Resolves when their ends are stored. Rejects after a time limit, but the jobs still end. */

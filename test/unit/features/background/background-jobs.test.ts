@@ -258,7 +258,7 @@ it('The end of a background job is not counted here if the store has the end of 
   harness.stored.end = async () => jobFailed('cancelled');
   await harness.accept();
   await settled();
-  expect(harness.jobs.counts).toEqual({ queued: 0, running: 0 });
+  expect(harness.localJobs.counts).toEqual({ queued: 0, running: 0 });
   expect(harness.backgroundEnds).toEqual([]);
 });
 

@@ -1,9 +1,9 @@
+import type { EndedStatus, JobRecord, JobStore } from '../../primary/store/contract/jobs.js';
 import { orAborted } from '../../shared/async.js';
 import type { CallerJob, CallerOrder, JobView } from '../../shared/background.js';
 import { type Clock, delay } from '../../shared/clock.js';
-import { cancelled, ignoreFailure, RelayError } from '../../shared/errors.js';
+import { ignoreFailure, RelayError } from '../../shared/errors.js';
 import type { JobEnd, JobEvent, PlacedOutput } from '../../shared/job.js';
-import type { EndedStatus, JobRecord, JobStore } from '../store/contract/jobs.js';
 import { AnswerLog, type EventLog } from './event-log.js';
 
 /** Interval at which a failed write is repeated. */
@@ -24,11 +24,6 @@ export class StoredJobs {
     this.#store = store;
     this.#ttlMs = ttlMs;
     this.#clock = clock;
-  }
-
-  /** Returns the number of waiting jobs on all hosts. `here`: the number on this host. */
-  waitingCount(here: number): number {
-    return here;
   }
 
   /** Finds a job. With `client` null, the job may belong to any client. Rejects with `not_found`. */
@@ -135,11 +130,6 @@ export function viewOf({ end, ...record }: JobRecord): JobView {
 
 export function noSuchJob(): RelayError {
   return new RelayError('not_found', 'no such job');
-}
-
-/** Returns the error of a cancelled job. `by`: an administrator; null for the client of the job. */
-export function jobCancelled(by: string | null): RelayError {
-  return by === null ? cancelled('the job was cancelled') : cancelled('an administrator has ended the job', by);
 }
 
 /** Removes the text, which the store saves separately because it may be long. */

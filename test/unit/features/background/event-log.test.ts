@@ -1,6 +1,6 @@
 import { array, assert, asyncProperty, constant, constantFrom, double, oneof, string } from 'fast-check';
-import { AnswerLog, EventLog } from '../../../../src/primary/jobs/event-log.js';
-import { StoredJobs } from '../../../../src/primary/jobs/stored-jobs.js';
+import { AnswerLog, EventLog } from '../../../../src/features/background/event-log.js';
+import { StoredJobs } from '../../../../src/features/background/stored-jobs.js';
 import { MemoryJobs } from '../../../../src/primary/store/memory/memory-store.js';
 import type { AnswerEvent, JobEvent, WaitReason } from '../../../../src/shared/job.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';

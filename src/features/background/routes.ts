@@ -12,27 +12,28 @@ import {
 } from '../../shared/api/jobs.js';
 import type { JobView } from '../../shared/background.js';
 import { fromWire, invalid, RelayError } from '../../shared/errors.js';
-import { isAdmin } from '../access/authenticate.js';
-import type { RequestHooks } from '../features/request-hooks.js';
-import { queryOf } from '../http/body.js';
-import { EventStream, eventText } from '../http/event-stream.js';
-import type { AsyncHandler, Primary } from '../http/exchange.js';
-import { errorBodyOf, sendBody, sendJson, untilGone, workerLeaves } from '../http/responses.js';
-import { type CompletedAnswer, eventIn, type WrittenEvent } from '../jobs/answer-format.js';
-import { cancelledBy, formOf, listedJob, storedBody } from '../jobs/background.js';
-import { type OfflineRoutes, offlineBody } from '../jobs/offline-routes.js';
-import { follow, type JobParts } from '../jobs/run-job.js';
-import { OwnStream, ownFormats } from './ask.js';
+import { isAdmin } from '../../worker/access/authenticate.js';
+import { OwnStream, ownFormats } from '../../worker/api/ask.js';
+import { queryOf } from '../../worker/http/body.js';
+import { EventStream, eventText } from '../../worker/http/event-stream.js';
+import type { AsyncHandler } from '../../worker/http/exchange.js';
+import { errorBodyOf, sendBody, sendJson, untilGone, workerLeaves } from '../../worker/http/responses.js';
+import type { JobAdmission } from '../../worker/jobs/admission.js';
+import { type CompletedAnswer, eventIn, type WrittenEvent } from '../../worker/jobs/answer-format.js';
+import type { OfflineRoutes } from '../../worker/jobs/offline-routes.js';
+import { follow, type JobParts } from '../../worker/jobs/run-job.js';
+import { cancelledBy, formOf, listedJob, offlineBody, storedBody } from './answers.js';
+import type { JobCalls } from './shared.js';
 
 /** Routes for jobs with open requests, and for background jobs, which were sent with `Prefer: respond-async`. */
 
 /** Access to the answers of background jobs. `offlineRoutes`: APIs of features. */
 interface StoredAnswers {
-  readonly primary: Primary;
+  readonly primary: JobCalls;
   readonly offlineRoutes: OfflineRoutes;
 }
 
-export function getJobs(primary: Primary): AsyncHandler {
+export function getJobs(primary: JobCalls): AsyncHandler {
   return async (req, res) => {
     const { client, requestId } = res.locals;
     const limit = Number(queryOf(req, 'limit', limitQuery) ?? usualPage);
@@ -50,12 +51,9 @@ export function getJobs(primary: Primary): AsyncHandler {
   };
 }
 
-export function getJob({
-  primary,
-  offlineRoutes,
-  features,
-}: StoredAnswers & { readonly features: Pick<RequestHooks, 'jobFields'> }): AsyncHandler {
+export function getJob(answers: StoredAnswers & { readonly features: Pick<JobAdmission, 'jobFields'> }): AsyncHandler {
   return async (req, res) => {
+    const { primary, offlineRoutes, features } = answers;
     const { client, requestId } = res.locals;
     using caller = untilGone(res);
     const job = await primary.call('job', { id: String(req.params.job_id), client });
@@ -77,16 +75,13 @@ export function getJob({
  * Streams the events of a background job from the beginning, or after the client's last event. `closing` is aborted
  * when this worker is about to exit.
  */
-export function getJobEvents(
-  { clock, ...answers }: StoredAnswers & Pick<JobParts, 'clock'>,
-  closing: AbortSignal,
-): AsyncHandler {
+export function getJobEvents(answers: StoredAnswers & Pick<JobParts, 'clock'>, closing: AbortSignal): AsyncHandler {
   return async (req, res) => {
     const { client } = res.locals;
     const after = lastEventOf(req);
     const job = await answers.primary.call('job', { id: String(req.params.job_id), client });
     formOf(job);
-    using out = new EventStream(res, clock);
+    using out = new EventStream(res, answers.clock);
     const isOpen = job.endedAt === null;
     if (isOpen || req.method === 'HEAD') out.begin(); // the first event may be late
     if (req.method === 'HEAD') return out.end();
@@ -101,7 +96,7 @@ export function getJobEvents(
   };
 }
 
-export function deleteJob(primary: Primary): AsyncHandler {
+export function deleteJob(primary: JobCalls): AsyncHandler {
   return async (req, res) => {
     const { client, requestId } = res.locals;
     const id = String(req.params.job_id);

@@ -1,10 +1,10 @@
 import { connect } from 'node:net';
+import { deleteJob, endId, getJob, getJobEvents, getJobs } from '../../../../src/features/background/routes.js';
 import { orAborted } from '../../../../src/shared/async.js';
 import type { JobView } from '../../../../src/shared/background.js';
 import { systemClock } from '../../../../src/shared/clock.js';
 import { RelayError } from '../../../../src/shared/errors.js';
 import type { JobEvent } from '../../../../src/shared/job.js';
-import { deleteJob, endId, getJob, getJobEvents, getJobs } from '../../../../src/worker/api/jobs.js';
 import { atRoute, type Handler } from '../../../../src/worker/http/exchange.js';
 import { settled } from '../../../support/basics/settled.js';
 import { until } from '../../../support/basics/until.js';

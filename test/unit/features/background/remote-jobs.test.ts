@@ -1,6 +1,6 @@
-import { AnswerLog } from '../../../../src/primary/jobs/event-log.js';
-import { JobPuller } from '../../../../src/primary/jobs/job-puller.js';
-import { RemoteJobs } from '../../../../src/primary/jobs/remote-jobs.js';
+import { AnswerLog } from '../../../../src/features/background/event-log.js';
+import { JobPuller } from '../../../../src/features/background/job-puller.js';
+import { RemoteJobs } from '../../../../src/features/background/remote-jobs.js';
 import type { JobRecord } from '../../../../src/primary/store/contract/jobs.js';
 import { withResolvers } from '../../../../src/shared/async.js';
 import type { JobEvent, JobRequest } from '../../../../src/shared/job.js';
@@ -89,7 +89,7 @@ function sharingHost(store: SharedMemoryJobs) {
   store.listen({
     added: () => puller.changed(),
     cancelled: (id, by) => harness.jobs.cancelHere(id, by),
-    cancelCaller: (order) => harness.clientJobs.cancelCaller(order),
+    cancelCaller: (order) => harness.localJobs.cancelCaller(order),
   });
   return { ...harness, puller };
 }
@@ -117,12 +117,6 @@ async function linedUp() {
 }
 
 describe('A job in the queue of another host', () => {
-  it('counts as waiting at every host', async () => {
-    const { north, south } = await linedUp();
-    const load = { max: 100, waiting: 1, running: 0 };
-    expect([north.jobs.load, south.jobs.load]).toEqual([load, load]);
-  });
-
   it('can be cancelled from here, leaves the queue, and is counted once', async () => {
     const { store, north, south, outcomes } = await linedUp();
     expect(north.room.hasPromoted).toBe(true);

@@ -1,29 +1,22 @@
-import type { CallerJob, CallerOrder, JobListOrder, JobStatus, JobView, JobViewPage } from '../../shared/background.js';
-import type { TurnInProgress } from '../../shared/conversation.js';
+import { titleOf } from '../../primary/conversations/transcript.js';
+import type { Job } from '../../primary/jobs/job.js';
+import { isCallerId, jobCancelled, type LocalJobs, openStatusOf } from '../../primary/jobs/local-jobs.js';
+import type { JobStore } from '../../primary/store/contract/jobs.js';
+import type { CallerOrder, JobListOrder, JobStatus, JobView, JobViewPage } from '../../shared/background.js';
 import { cancelled } from '../../shared/errors.js';
-import { newId } from '../../shared/ids.js';
 import type { RequestOf } from '../../shared/ipc/peer.js';
-import type { PrimaryCalls } from '../../shared/ipc/protocol.js';
 import type { JobDone, JobEvent } from '../../shared/job.js';
-import { titleOf } from '../conversations/transcript.js';
-import type { JobStore } from '../store/contract/jobs.js';
 import type { BackgroundJob, BackgroundJobs, BackgroundObserver } from './background-jobs.js';
-import type { Job } from './job.js';
-import type { OpenJobs } from './open-jobs.js';
-import { jobCancelled, noSuchJob, type StoredJobs, withoutOutput } from './stored-jobs.js';
+import type { calls } from './shared.js';
+import { noSuchJob, type StoredJobs, withoutOutput } from './stored-jobs.js';
 
 const removedAtOnce = 100;
-/**
- * Id of a caller's job: the number of the job and the id of the service. The id of a background job never begins with
- * a digit.
- */
-const callerId = /^\d+-[\w-]{8}$/;
 
 /** Arguments of DELETE /jobs/{job_id}. */
-type DeleteOrder = RequestOf<PrimaryCalls, 'deleteJob'>;
+type DeleteOrder = RequestOf<typeof calls, 'deleteJob'>;
 
 interface ClientJobParts {
-  readonly openJobs: Pick<OpenJobs, 'callers'>;
+  readonly localJobs: Pick<LocalJobs, 'idOf' | 'callersOf' | 'callerJob' | 'cancelCaller' | 'openTurnOf'>;
   readonly store: JobStore;
   readonly stored: StoredJobs;
   readonly observer: Pick<BackgroundObserver, 'endedByAdmin'>;
@@ -38,26 +31,19 @@ interface ClientJobParts {
  */
 export class ClientJobs {
   readonly #jobs: BackgroundJobs;
-  readonly #openJobs: ClientJobParts['openJobs'];
+  readonly #localJobs: ClientJobParts['localJobs'];
   readonly #store: JobStore;
   readonly #stored: StoredJobs;
   readonly #observer: ClientJobParts['observer'];
   readonly #recordEnd: ClientJobParts['recordEnd'];
-  /** Distinguishes the jobs of this service from the jobs of other hosts and of earlier services. */
-  readonly #run = newId().slice(0, 8);
 
-  constructor(jobs: BackgroundJobs, { openJobs, store, stored, observer, recordEnd }: ClientJobParts) {
+  constructor(jobs: BackgroundJobs, { localJobs, store, stored, observer, recordEnd }: ClientJobParts) {
     this.#recordEnd = recordEnd;
     this.#jobs = jobs;
-    this.#openJobs = openJobs;
+    this.#localJobs = localJobs;
     this.#store = store;
     this.#stored = stored;
     this.#observer = observer;
-  }
-
-  /** Returns the id of a job on this host, in the background or not. */
-  idOf({ background, number }: Pick<Job, 'background' | 'number'>): string {
-    return background?.accepted.id ?? `${number}-${this.#run}`;
   }
 
   /** Rejects with `not_found`. */
@@ -99,7 +85,7 @@ export class ClientJobs {
     this.#stored.expire();
     const { client, before, limit } = order;
     const isPastCallers = before !== null && before >= 0;
-    const callers = isPastCallers ? [] : this.#callerJobs(order).slice(0, limit);
+    const callers = isPastCallers ? [] : this.#localJobs.callersOf(order).slice(0, limit);
     const last = callers.length === limit ? callers.at(-1) : undefined;
     const remainder = { ...order, before: isPastCallers ? before : null, limit: limit - callers.length };
     const { jobs, next } = last === undefined ? await this.#store.list(remainder) : { jobs: [], next: -last.number };
@@ -111,19 +97,13 @@ export class ClientJobs {
     return { jobs: client === null ? listed.map((view) => ({ ...view, title: '' })) : listed, next };
   }
 
-  /** Returns the open turns of a client on this host by the id of their conversation: the running one if there is one. */
-  openTurns(client: string): ReadonlyMap<string, TurnInProgress> {
-    const open = new Map<string, TurnInProgress>();
-    for (const [conversationId, job] of this.#turnsOf(client)) {
-      const turn = { id: this.idOf(job), title: titleOf(job.request.text), isBackground: job.background !== null };
-      open.set(conversationId, { ...turn, status: job.isWaiting ? 'queued' : 'running' });
-    }
-    return open;
+  idOf(job: Job): string {
+    return this.#localJobs.idOf(job);
   }
 
-  /** Returns the open turn of a conversation on this host: the running one if there is one; null if there is none. */
+  /** Returns the open turn of a conversation on this host; null if there is none. */
   openTurnOf(conversationId: string, client: string): Job | null {
-    return this.#turnsOf(client).get(conversationId) ?? null;
+    return this.#localJobs.openTurnOf(conversationId, client);
   }
 
   /** Resolves with an open job on this host; null for an ended one. Rejects with `not_found`. */
@@ -135,28 +115,7 @@ export class ClientJobs {
 
   /** Returns an open job on this host; null for any other job. */
   jobHere(id: string, client: string): Job | null {
-    return callerId.test(id) ? this.#callerJob({ id, client, isAdmin: false }) : this.#openOne(id, client);
-  }
-
-  #turnsOf(client: string): ReadonlyMap<string, Job> {
-    const jobs: Job[] = [...this.#openJobs.callers, ...this.#jobs.of(client)];
-    const open = new Map<string, Job>();
-    for (const job of jobs) {
-      const { conversationId } = job;
-      if (job.request.client !== client || conversationId === null) continue;
-      const other = open.get(conversationId);
-      if (other === undefined || progressOf(job) > progressOf(other)) open.set(conversationId, job);
-    }
-    return open;
-  }
-
-  #callerJobs({ client, status, before }: JobListOrder): Job[] {
-    return this.#openJobs.callers.filter(
-      (job) =>
-        (client === null || job.request.client === client) &&
-        (status === null || statusOf(job) === status) &&
-        job.number < -(before ?? Number.NEGATIVE_INFINITY),
-    );
+    return isCallerId(id) ? this.#localJobs.callerJob({ id, client, isAdmin: false }) : this.#openOne(id, client);
   }
 
   /**
@@ -166,7 +125,7 @@ export class ClientJobs {
   async delete({ keepsEnded, ...order }: DeleteOrder): Promise<JobStatus | null> {
     const { id, client, isAdmin } = order;
     const { requestId } = order;
-    if (callerId.test(id)) return this.#deleteCaller(order, requestId);
+    if (isCallerId(id)) return this.#deleteCaller(order, requestId);
     const owner = this.#ownerHere(id, order) ?? (await this.#stored.find(id, isAdmin ? null : client)).client;
     const by = owner === client ? null : client;
     const isEnded = this.#openOne(id, owner) === null && (await this.#stored.find(id, owner)).end !== null;
@@ -183,26 +142,12 @@ export class ClientJobs {
   async #deleteCaller({ id, client, isAdmin }: CallerOrder, requestId: string): Promise<'cancelled'> {
     const order = { id, client, isAdmin };
     // A job that this host does not know may run on another host.
-    if (isAdmin && this.#callerJob(order)?.request.client !== client) await this.#recordEnd(client, id, requestId);
-    const job = this.cancelCaller(order) ?? (await this.#stored.cancelCaller(order));
+    if (isAdmin && this.#localJobs.callerJob(order)?.request.client !== client)
+      await this.#recordEnd(client, id, requestId);
+    const job = this.#localJobs.cancelCaller(order) ?? (await this.#stored.cancelCaller(order));
     if (job === null) throw noSuchJob();
     if (job.client !== client) this.#observer.endedByAdmin(client, { id, ...job, status: 'cancelled' });
     return 'cancelled';
-  }
-
-  /** Cancels a caller's job on this host. Returns null if this host has no such job. */
-  cancelCaller(order: CallerOrder): CallerJob | null {
-    const job = this.#callerJob(order);
-    if (job === null) return null;
-    const { client } = order;
-    const { client: owner, requestId } = job.request;
-    job.cut(owner === client ? cancelled('the job was cancelled by its own client', client) : jobCancelled(client));
-    return { client: owner, requestId };
-  }
-
-  #callerJob({ id, client, isAdmin }: CallerOrder): Job | null {
-    const job = this.#openJobs.callers.find((each) => this.idOf(each) === id);
-    return job !== undefined && (isAdmin || job.request.client === client) ? job : null;
   }
 
   #ownerHere(id: string, { client, isAdmin }: CallerOrder): string | null {
@@ -243,18 +188,7 @@ export class ClientJobs {
     const { title, form, createdAt } = job.background?.accepted ?? caller;
     const place = job.isWaiting ? job.place : { position: null, reason: null };
     const times = { createdAt, startedAt: job.startedAt, endedAt: null };
-    const known = { id: this.idOf(job), client, title, operation, requestId, form, ...place, ...times };
-    return { ...known, status: statusOf(job), failure: null, isEndedByAdmin: false };
+    const known = { id: this.#localJobs.idOf(job), client, title, operation, requestId, form, ...place, ...times };
+    return { ...known, status: openStatusOf(job), failure: null, isEndedByAdmin: false };
   }
-}
-
-/** Orders the open jobs of a conversation: an answered job, which is only being stored, comes last. */
-function progressOf({ isClosed, isWaiting }: Job): number {
-  if (isClosed) return 0;
-  return isWaiting ? 1 : 2;
-}
-
-/** Returns the status of an open job on this host. A background job is running until its end is stored. */
-function statusOf({ isWaiting }: Job): JobStatus {
-  return isWaiting ? 'queued' : 'running';
 }

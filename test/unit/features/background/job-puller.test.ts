@@ -1,5 +1,5 @@
-import type { BackgroundJob } from '../../../../src/primary/jobs/background-jobs.js';
-import { JobPuller } from '../../../../src/primary/jobs/job-puller.js';
+import type { BackgroundJob } from '../../../../src/features/background/background-jobs.js';
+import { JobPuller } from '../../../../src/features/background/job-puller.js';
 import type { AcceptedJob } from '../../../../src/primary/store/contract/jobs.js';
 import { withResolvers } from '../../../../src/shared/async.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';

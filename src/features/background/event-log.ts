@@ -1,8 +1,8 @@
+import type { JobEvents } from '../../primary/jobs/job-stream.js';
 import { orAborted, withResolvers } from '../../shared/async.js';
 import type { Clock } from '../../shared/clock.js';
 import type { AnswerEvent, JobEnd, JobEvent, JobStart, PlacedOutput, WaitReason } from '../../shared/job.js';
 import { wholeLength } from '../../shared/text/well-formed.js';
-import type { JobEvents } from './job-stream.js';
 
 /** UTF-16 units of a block. A read returns at most one block, which fits into one message of the channel. */
 const blockLength = 16 * 1024;

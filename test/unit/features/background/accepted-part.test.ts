@@ -1,5 +1,5 @@
-import { BackgroundPart } from '../../../../src/primary/jobs/background-part.js';
-import { EventLog } from '../../../../src/primary/jobs/event-log.js';
+import { AcceptedPart } from '../../../../src/features/background/accepted-part.js';
+import { EventLog } from '../../../../src/features/background/event-log.js';
 import { cancelled } from '../../../../src/shared/errors.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { all } from '../../../support/jobs/job-harness.js';
@@ -8,7 +8,7 @@ import { acceptedJob } from '../../../support/stores/shared-jobs.js';
 function open() {
   const log = new EventLog(new FakeClock(), () => ({ position: 1, reason: 'slot' }));
   const hooks = { isHeld: () => false, beforeStart: async () => {} };
-  return new BackgroundPart(acceptedJob('j'), log, false, hooks);
+  return new AcceptedPart(acceptedJob('j'), log, false, hooks);
 }
 
 describe('A background job', () => {

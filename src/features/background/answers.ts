@@ -3,12 +3,14 @@ import type { AcceptedView, JobForm, JobView } from '../../shared/background.js'
 import { timestamp } from '../../shared/clock.js';
 import { RelayError } from '../../shared/errors.js';
 import type { JobDone } from '../../shared/job.js';
-import type { SentBody } from '../http/answer-recorder.js';
-import type { Primary, Reply } from '../http/exchange.js';
-import { onceFor, sendRecorded } from '../http/responses.js';
-import { type CompletedAnswer, completed, cutsIn, isWhole } from './answer-format.js';
-import { AnswerText, bodyAround, escaped } from './answer-text.js';
-import { type AdmittingParts, type RequestedJob, requestOf } from './job-request.js';
+import type { SentBody } from '../../worker/http/answer-recorder.js';
+import type { Primary, Reply } from '../../worker/http/exchange.js';
+import { onceFor, sendRecorded } from '../../worker/http/responses.js';
+import { type CompletedAnswer, completed, cutsIn, isWhole } from '../../worker/jobs/answer-format.js';
+import { AnswerText, bodyAround, escaped } from '../../worker/jobs/answer-text.js';
+import { type AdmittingParts, type RequestedJob, requestOf } from '../../worker/jobs/job-request.js';
+import type { OfflineRoutes } from '../../worker/jobs/offline-routes.js';
+import type { JobCalls } from './shared.js';
 
 /** Maximum UTF-16 units of a stored answer that stay in memory, because a client may read slowly. */
 const maxInMemory = 32 * 1024;
@@ -47,10 +49,15 @@ export async function leaveJob(
 ): Promise<void> {
   const added = parts.features.admitJob({ req: res.req, fields: requested.featureFields ?? {}, isBackground: true });
   const job = await requestOf({ ...requested, stream: true }, parts, res);
-  const ofJob = { ...form, isStructured: job.schema !== null, ...added };
+  const acceptedForm = { ...form, isStructured: job.schema !== null, ...added };
   await onceFor(res, 'background', async () => {
-    await send(await parts.primary.call('accept', { job, form: ofJob }));
+    await send(await jobCalls(parts.primary).call('accept', { job, form: acceptedForm }));
   });
+}
+
+/** Returns the calls about jobs. The channel knows the calls of all features, but its type does not. */
+export function jobCalls(primary: Primary | JobCalls): JobCalls {
+  return primary as JobCalls;
 }
 
 /** Returns the form of a background job's answer. Throws `not_found` if the job is not a background job. */
@@ -93,14 +100,14 @@ interface JobKey {
  * `not_found` if the answer has expired.
  */
 export async function storedBody(
-  primary: Primary,
+  primary: Primary | JobCalls,
   job: JobView,
   client: string,
   write: (answer: CompletedAnswer) => string,
 ): Promise<SentBody> {
   const { model, tools: forms = {}, isStructured, hasTools = false, hasThoughts = false } = formOf(job);
   const opening = { requestId: job.requestId, model: model ?? '', forms, hasTools, hasThoughts };
-  const stored = await storedAnswer(primary, { id: job.id, client });
+  const stored = await storedAnswer(jobCalls(primary), { id: job.id, client });
   const form = { isStructured: isStructured && isWhole(stored.end), cuts: cutsIn(stored.end) };
   return bodyAround(stored.text, form, (text, value, slices) =>
     write(completed(opening, { text, value, slices, end: stored.end, hasText: stored.text.short !== '' })),
@@ -108,7 +115,7 @@ export async function storedBody(
 }
 
 async function storedAnswer(
-  primary: Primary,
+  primary: JobCalls,
   job: JobKey,
 ): Promise<{ readonly text: SentBody; readonly end: JobDone }> {
   const short = new AnswerText(null);
@@ -122,11 +129,18 @@ async function storedAnswer(
   }
 }
 
-async function* storedPieces(primary: Primary, job: JobKey): AsyncGenerator<string> {
+async function* storedPieces(primary: JobCalls, job: JobKey): AsyncGenerator<string> {
   for (let from = 0; ; ) {
     const { text } = await primary.call('jobAnswer', { ...job, from });
     if (text === '') return;
     from += text.length;
     yield escaped(text);
   }
+}
+
+/** Returns a function that writes the answer of a background job in the form of an SDK's API. */
+export function offlineBody(job: JobView, routes: OfflineRoutes): (answer: CompletedAnswer) => object {
+  const route = routes[formOf(job).route];
+  if (route === undefined) throw new RelayError('not_found', 'this service no longer has the API of the job');
+  return route.answerOf(job);
 }
