@@ -6,8 +6,8 @@ import { cancelled, invalid } from '../../shared/errors.js';
 import { wellFormed } from '../../shared/text/well-formed.js';
 import { expectsContinue, PacedReading, type ReadingPace } from '../../worker/http/body.js';
 import type { Reply } from '../../worker/http/exchange.js';
-import { FormParts } from '../../worker/http/form-parts.js';
 import { answerRefusal, refusals } from '../../worker/http/refusal.js';
+import { FormParts } from './form-parts.js';
 
 /** Time in which an upload must send `leastBytes`. Otherwise it is given up. */
 const silenceMs = 30_000;

@@ -274,10 +274,10 @@ export class JobRunner {
       const marks = { ...(job.isInterrupted && { isInterrupted: true as const }), ...record?.marksFor(answered.text) };
       const figures = record && storedFigures(answered.model ?? job.route.label, answered.usage, marks);
       const conversation = record && (await record.commit(answered.text, job.signal, figures));
-      const whole = { ...answered, text: answered.text ?? answering?.sentText ?? '' };
       const isOther = job.chain !== null && job.hasAdditions; // the client does not send the added messages again
       const isOver = answered.isCut || isOther || !job.isContinuable;
-      const state = isOver ? null : job.stateAfter(whole, conversation);
+      const text = answered.text ?? answering?.sentText ?? '';
+      const state = isOver ? null : job.stateAfter(text, answered, conversation);
       return { end: doneEnd(job, answered, conversation), state };
     } catch (error) {
       if (isDefect(error)) this.#observer.jobBroke(error);
@@ -342,7 +342,7 @@ export class JobRunner {
     job.close();
     if (job.hasStarted) this.#advice.recordDuration(job.executionMs);
     const attemptEnd = { ...endOfTurn, executionMs: job.attemptMs };
-    const hasProof = job.hasStarted && (endOfTurn.outcome !== 'ok' || !job.isCutBeforeOutput);
+    const hasProof = job.hasStarted && (endOfTurn.outcome !== 'ok' || job.hasOutput || !job.isInterrupted);
     const judged = job.route.cli.health.recordJobEnd(job, attemptEnd, hasProof);
     return this.#conclude(job, { ...judged, executionMs: endOfTurn.executionMs });
   }

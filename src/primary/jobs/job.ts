@@ -16,11 +16,6 @@ import type { JobTrace } from './job-trace.js';
 import { passedModels, type RouteChoice } from './route-choice.js';
 import type { Ticket } from './ticket.js';
 
-/** Answer as the conversation stores it. `isWaiting`: whether the process waits for the results of its calls. */
-export interface WholeAnswer extends Pick<Answered, 'calls' | 'isWaiting'> {
-  readonly text: string;
-}
-
 /** Data to start a job, and its turn if it belongs to a conversation. */
 export interface Prepared {
   readonly launch: LaunchOptions;
@@ -50,12 +45,6 @@ export interface TurnControl {
   addMessage(text: string): Promise<boolean>;
 }
 
-interface JobStartTime {
-  readonly monotonicMs: number;
-  /** Milliseconds since the epoch. */
-  readonly at: number;
-}
-
 /**
  * A job of a caller or in the background, with its resources, signal, limits and times. The caller, a limit or the
  * end of a drain aborts the signal. The first reason becomes the error of the job.
@@ -75,8 +64,8 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
    * again when it gets its slot, because its conversation may have changed.
    */
   prepared: Prepared | null = null;
-  /** Time when the job got its slot; null if it has none. */
-  #start: JobStartTime | null = null;
+  /** Time when the job got its slot, monotonic and (`at`) in milliseconds since the epoch; null if it has none. */
+  #start: { readonly monotonicMs: number; readonly at: number } | null = null;
   /** Whether its readers have its end. An ended job may never have started. */
   hasEnded = false;
   /** Place in the waiting room, or slot. */
@@ -198,10 +187,10 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
   }
 
   /**
-   * Returns the state after this answer, under which the process can be reused. `conversation`: the conversation
-   * including this turn.
+   * Returns the state after an answer with this whole text, under which the process can be reused. `conversation`: the
+   * conversation including this turn.
    */
-  stateAfter({ text, calls = [], isWaiting }: WholeAnswer, conversation: ConversationSnapshot | null) {
+  stateAfter(text: string, { calls = [], isWaiting }: Answered, conversation: ConversationSnapshot | null) {
     const chainState = () => this.chain?.after(text, calls, isWaiting) ?? null;
     return this.#withLaunch(this.turn?.stateAt(conversation?.messageCount) ?? chainState());
   }
@@ -307,11 +296,6 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
       account: this.route.cli.accountName,
       modelMs: this.attemptMs,
     };
-  }
-
-  /** Whether the client has ended the answer before the model had said anything. */
-  get isCutBeforeOutput(): boolean {
-    return this.isInterrupted && !this.hasOutput;
   }
 
   cut(reason: Error): void {

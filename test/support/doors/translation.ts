@@ -10,6 +10,7 @@ import { batchCreateRequest } from '../../../src/features/batches/openai-routes.
 import { strictSchema } from '../../../src/features/codex/adapter.js';
 import { itemsOf } from '../../../src/features/codex/input.js';
 import { demoAdapter } from '../../../src/features/demo/adapter.js';
+import { FormParts } from '../../../src/features/files/form-parts.js';
 import { LineCounter } from '../../../src/features/files/line-counter.js';
 import { makeKeyRequest } from '../../../src/features/keys-api/bodies.js';
 import { message } from '../../../src/features/mcp/messages.js';
@@ -39,7 +40,6 @@ import { IdSet } from '../../../src/shared/text/id-set.js';
 import { sampleForTokens } from '../../../src/shared/text/token-sample.js';
 import { bytesOfMessages, messageTexts, requestBytes } from '../../../src/shared/text/turns.js';
 import { readJsonBytes } from '../../../src/worker/http/body.js';
-import { FormParts } from '../../../src/worker/http/form-parts.js';
 import { type FileForms, fillFiles } from '../../../src/worker/jobs/file-references.js';
 import { type ParsedRequest, requestOf } from '../../../src/worker/jobs/job-request.js';
 import { FakePrimary } from '../jobs/fake-primary.js';

@@ -1,4 +1,4 @@
-import { FormParts } from '../../../../src/worker/http/form-parts.js';
+import { FormParts } from '../../../../src/features/files/form-parts.js';
 
 const form = Buffer.from(
   '--edge\r\nContent-Disposition: form-data; name="a"\r\n\r\n--edge\r\n' +
