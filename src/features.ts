@@ -21,6 +21,7 @@ import { ollama } from './features/ollama/feature.js';
 import { openai } from './features/openai/feature.js';
 import { priority } from './features/priority/feature.js';
 import { redis } from './features/redis/feature.js';
+import { reservations } from './features/reservations/feature.js';
 import { retention } from './features/retention/feature.js';
 import { search } from './features/search/feature.js';
 import { signOn } from './features/sign-on/feature.js';
@@ -51,6 +52,7 @@ export const features: readonly (PrimaryFeature & WorkerFeature & CommandFeature
   retention,
   steering,
   priority,
+  reservations,
   search,
   documents,
   files,

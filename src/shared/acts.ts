@@ -1,6 +1,7 @@
 /** Acts of administrators, and acts of people on own keys. */
 export const operatorActs = [
   ...(['key_made', 'key_changed', 'key_removed', 'key_rotated', 'key_lent', 'lent_key_ended'] as const),
+  ...(['slots_reserved', 'reservation_cancelled'] as const),
   ...(['client_purged', 'job_ended', 'health_rechecked', 'store_backed_up', 'service_reloaded'] as const),
 ] as const;
 

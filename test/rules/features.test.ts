@@ -221,6 +221,10 @@ const words: Readonly<Record<string, { readonly pattern: RegExp; readonly named:
         'src/shared/api/health.ts': 'texts of the published description of the API, which do not change',
       },
     },
+    reservations: {
+      pattern: /'\/reservations|reservations\.js|slots_reserved|reserveSlots/i,
+      named: { 'src/shared/acts.ts': 'the core lists the acts' },
+    },
     'lent-keys': {
       pattern: /lent.?key/i,
       named: {

@@ -136,6 +136,7 @@ describe('As OpenAPI 3.1, it', () => {
       'post /lent-keys',
       'post /chat/{conversation_id}/steer',
       'post /jobs/{job_id}/steer',
+      'post /reservations',
       'post /v1/files',
       'post /mcp',
       'post /v1/messages',

@@ -71,6 +71,7 @@ export function describeDoor(answering: Running): void {
       ['PATCH /chat/some-id', { title: 1 }],
       ['POST /keys', { name: 1 }],
       ['POST /lent-keys', { seconds: 1 }],
+      ['POST /reservations', { group: 'lab' }],
       ['PATCH /keys/some-id', { rate: 1 }],
       ['POST /keys/some-id/rotate', { old_until: 1 }],
     ])('refuses what is not as documented, before it has been sent where it is too large: %s', async (line, body) => {

@@ -117,6 +117,14 @@ export function describeEndpoints(answering: Running): void {
       expect((await service.delete(`/lent-keys/${lent.body.id}`, alice)).status).toBe(404);
     });
 
+    it('refuses a reservation for a group that it does not have, and finds none to cancel', async () => {
+      const order = { group: 'lab', slots: 1, begins_at: '2099-01-01T10:00:00Z', seconds: 60 };
+      const { status, body } = await service.post('/reservations', order, alice);
+      expect([status, body.error]).toEqual([400, 'validation_error']);
+      expect(await service.get('/reservations', alice)).toMatchObject({ status: 200, body: { reservations: [] } });
+      expect((await service.delete('/reservations/some-id', alice)).status).toBe(404);
+    });
+
     it('describes itself, for machines and for people', async () => {
       expect((await service.get('/openapi.yaml')).text).toMatch(/^openapi: 3\.1\.\d$/m);
       const { status, text } = await service.get('/docs');

@@ -1,0 +1,177 @@
+import { randomBytes } from 'node:crypto';
+import { z } from 'zod';
+import type { PrimaryCore } from '../../primary/features/feature.js';
+import { type RecordsPlace, StoredRecords } from '../../primary/features/stored-records.js';
+import type { JobGate } from '../../primary/jobs/ticket.js';
+import type { OperatorAct } from '../../shared/acts.js';
+import { type Clock, timestamp } from '../../shared/clock.js';
+import { wholeService } from '../../shared/config/api-keys.js';
+import { ignoreFailure, invalid, RelayError } from '../../shared/errors.js';
+import type { Actor } from '../../shared/ipc/protocol.js';
+import type { LogEvent, Logger } from '../../shared/log/logger.js';
+import { type logEvents, maxAheadMs, type ReservationView, type ReserveRequest } from './shared.js';
+
+const record = z.strictObject({
+  ...{ id: z.string(), group: z.string(), slots: z.int().min(1) },
+  ...{ beginsAt: z.number(), endsAt: z.number() },
+});
+type Reservation = z.infer<typeof record>;
+
+/** Reservations that have not ended. */
+const maxReservations = 100;
+/** Time by which a begin may be in the past, in milliseconds, so that a reservation can begin now. */
+const pastMs = 60_000;
+
+export interface ReservationsParts {
+  readonly clients: Pick<PrimaryCore['clients'], 'groups' | 'groupsOf'>;
+  readonly room: PrimaryCore['room'];
+  readonly place: RecordsPlace;
+  /** Rejects if an act must be refused. */
+  readonly beforeAct: (act: OperatorAct) => Promise<void>;
+  readonly clock: Pick<Clock, 'now'>;
+  readonly log: Pick<Logger<LogEvent | keyof typeof logEvents>, 'info' | 'error'>;
+}
+
+/**
+ * Owns the reservations. Times are compared with the clock whenever a slot is free, so that a clock that jumps has no
+ * later effect. On several hosts, each keeps so many of its own slots.
+ */
+export class Reservations {
+  readonly #parts: ReservationsParts;
+  readonly #records: StoredRecords<Reservation>;
+
+  constructor(parts: ReservationsParts) {
+    this.#parts = parts;
+    const { shared, path } = parts.place;
+    this.#records = new StoredRecords({
+      ...{ shared, path },
+      readRecord: (stored) => record.safeParse(stored).data ?? null,
+      activate: () => {},
+      onDamaged: () => parts.log.error('reservations_rejected', {}),
+    });
+  }
+
+  /** Reserved slots by group, at present. */
+  get reservedSlots(): Readonly<Record<string, number>> {
+    const groups = new Set(this.#active.map(({ group }) => group));
+    return Object.fromEntries([...groups].map((group) => [group, this.#slotsOf(group)]));
+  }
+
+  get #active(): Reservation[] {
+    const now = this.#parts.clock.now();
+    return this.#records.all.filter(({ beginsAt, endsAt }) => beginsAt <= now && now < endsAt);
+  }
+
+  /** Returns a gate for each group of a client, which also counts the jobs that run before a reservation begins. */
+  gatesOf(client: string): JobGate[] {
+    const groups = this.#parts.clients.groupsOf(client).filter(({ name }) => name !== wholeService);
+    return groups.map(({ name }) => ({
+      name: gateName(name),
+      maxRunning: () => null,
+      minRunning: () => this.#slotsOf(name),
+    }));
+  }
+
+  list(): ReservationView[] {
+    const now = this.#parts.clock.now();
+    const open = this.#records.all.filter(({ endsAt }) => endsAt > now);
+    return open.toSorted((a, b) => a.beginsAt - b.beginsAt).map((each) => this.#viewOf(each));
+  }
+
+  /** Stores a reservation. An equal one has no further effect. */
+  async reserve(by: Actor, order: ReserveRequest): Promise<ReservationView> {
+    const { clock, beforeAct, log } = this.#parts;
+    const made = await this.#records.update((all) => {
+      const now = clock.now();
+      const wanted = this.#readOrder(order, now);
+      const open = all.filter(({ endsAt }) => endsAt > now);
+      const equal = open.find((each) => keyOf(each) === keyOf(wanted));
+      if (equal !== undefined) return { records: all, answer: { ...equal, isNew: false } };
+      if (open.length >= maxReservations)
+        throw new RelayError('forbidden', `there are ${maxReservations} reservations: cancel one first`);
+      this.#checkSlots(wanted, open);
+      const reservation = { id: randomBytes(6).toString('hex'), ...wanted };
+      const target = `${wanted.slots} slots for @${wanted.group}, ${timestamp(wanted.beginsAt)} to ${timestamp(wanted.endsAt)}`;
+      const before = () => beforeAct({ act: 'slots_reserved', by: by.client, target, request_id: by.requestId });
+      return { records: [...open, reservation], answer: { ...reservation, isNew: true }, before };
+    });
+    const view = this.#viewOf(made);
+    const { id, group, slots, begins_at, ends_at } = view;
+    if (made.isNew) log.info('slots_reserved', { id, group, slots, by: by.client, begins_at, ends_at });
+    return view;
+  }
+
+  async cancel(by: Actor, id: string): Promise<void> {
+    const { beforeAct, log } = this.#parts;
+    await this.#records.update((all) => {
+      const found = all.find((each) => each.id === id);
+      if (found === undefined) throw new RelayError('not_found', 'no such reservation');
+      const act = { act: 'reservation_cancelled', by: by.client, target: `${id} of @${found.group}` } as const;
+      const before = () => beforeAct({ ...act, request_id: by.requestId });
+      return { records: all.filter((each) => each !== found), answer: null, before };
+    });
+    log.info('reservation_cancelled', { id, by: by.client });
+  }
+
+  /** Reads the reservations of other hosts, and removes those that have ended. Rejects only with a defect. */
+  async refresh(): Promise<void> {
+    await this.#records.refresh();
+    const now = this.#parts.clock.now();
+    if (this.#records.all.every(({ endsAt }) => endsAt > now)) return;
+    const change = (all: readonly Reservation[]) => ({
+      records: all.filter(({ endsAt }) => endsAt > now),
+      answer: null,
+    });
+    await this.#records.update(change).catch(ignoreFailure);
+  }
+
+  /** Throws `validation_error` for an order that is not possible. */
+  #readOrder({ group, slots, begins_at, seconds }: ReserveRequest, now: number): Omit<Reservation, 'id'> {
+    const { clients, room } = this.#parts;
+    const beginsAt = Date.parse(begins_at);
+    if (beginsAt < now - pastMs) throw invalid('begins_at', 'is in the past');
+    if (beginsAt > now + maxAheadMs) throw invalid('begins_at', 'must be at most a year away');
+    const known = [...clients.groups].some(({ name }) => name === group);
+    if (!known || group === wholeService)
+      throw invalid('group', `no group ${group} has a line in the keys file, or it has ended`);
+    const { maxActive } = room.limits;
+    if (slots > maxActive) throw invalid('slots', `must be at most ${maxActive}, the slots of the service`);
+    return { group, slots, beginsAt, endsAt: beginsAt + seconds * 1000 };
+  }
+
+  /** Throws `validation_error` if at any time more slots would be reserved than there are. */
+  #checkSlots(wanted: Omit<Reservation, 'id'>, open: readonly Reservation[]): void {
+    const { maxActive } = this.#parts.room.limits;
+    const beside = open.filter(({ beginsAt, endsAt }) => beginsAt < wanted.endsAt && wanted.beginsAt < endsAt);
+    const begins = [wanted.beginsAt, ...beside.map(({ beginsAt }) => Math.max(beginsAt, wanted.beginsAt))];
+    for (const at of begins) {
+      const present = beside.filter(({ beginsAt, endsAt }) => beginsAt <= at && at < endsAt);
+      const left = maxActive - present.reduce((sum, { slots }) => sum + slots, 0);
+      if (wanted.slots > left)
+        throw invalid('slots', `only ${left} of ${maxActive} slots are not reserved at ${timestamp(at)}`);
+    }
+  }
+
+  #slotsOf(group: string): number {
+    return this.#active.reduce((sum, each) => (each.group === group ? sum + each.slots : sum), 0);
+  }
+
+  #viewOf(reservation: Reservation): ReservationView {
+    const { id, group, slots, beginsAt, endsAt } = reservation;
+    const { room, place } = this.#parts;
+    return {
+      ...{ id, group, slots, begins_at: timestamp(beginsAt), ends_at: timestamp(endsAt) },
+      is_active: this.#active.some((each) => each.id === id),
+      running: room.runningAtGate(gateName(group)),
+      is_stored: place.shared !== null || place.path !== null,
+    };
+  }
+}
+
+function gateName(group: string): string {
+  return `reservations of ${group}`;
+}
+
+function keyOf({ group, slots, beginsAt, endsAt }: Omit<Reservation, 'id'>): string {
+  return JSON.stringify([group, slots, beginsAt, endsAt]);
+}
