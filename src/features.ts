@@ -13,6 +13,7 @@ import { documents } from './features/documents/feature.js';
 import { fallbacks } from './features/fallbacks/feature.js';
 import { file } from './features/file/feature.js';
 import { files } from './features/files/feature.js';
+import { groups } from './features/groups/feature.js';
 import { idempotency } from './features/idempotency/feature.js';
 import { keysApi } from './features/keys-api/feature.js';
 import { lentKeys } from './features/lent-keys/feature.js';
@@ -42,6 +43,7 @@ export const features: readonly (PrimaryFeature & WorkerFeature & CommandFeature
   audit,
   budgets,
   background,
+  groups,
   webhooks,
   idempotency,
   signOn,

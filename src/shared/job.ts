@@ -386,7 +386,7 @@ export type JobAdmitted = z.infer<typeof jobAdmitted>;
  * Reasons why a job waits: all slots are taken; its client or its CLI is at its limit of running jobs; an earlier turn
  * of its conversation has not ended; for a background job: its CLI's account is blocked.
  */
-export const waitReasons = ['slot', 'client', 'cli', 'conversation', 'account'] as const;
+export const waitReasons = ['slot', 'client', 'cli', 'conversation', 'account', 'group'] as const;
 export type WaitReason = (typeof waitReasons)[number];
 
 /** Event of a waiting job. `position`: number of slots that must become free before it gets one, at present. */

@@ -90,6 +90,7 @@ const words: Readonly<Record<string, { readonly pattern: RegExp; readonly named:
         ]),
       },
     },
+    groups: { pattern: /features\/groups|\brunning=/, named: {} },
     idempotency: {
       pattern: /idempoten|claim(?:Item|Order)|keyed.?request/i,
       named: {

@@ -113,6 +113,7 @@ const reasonTexts: Readonly<Record<NonNullable<QueueRow['reason']>, string>> = {
   cli: 'its model CLI',
   conversation: 'the previous turn',
   account: 'the account of its CLI',
+  group: 'running jobs of its group',
 };
 
 /** Shows the clients that wait for a slot, the longest wait first, and the number of background jobs. */

@@ -33,6 +33,7 @@ const waits: Readonly<Record<WaitReason, string>> = {
   cli: 'its model CLI or account had as many running jobs as it may have',
   conversation: 'an earlier turn of its conversation had not ended',
   account: 'the account of its model CLI was blocked',
+  group: 'a group of its client had as many running jobs as it may have',
 };
 
 const passes: Readonly<Record<PassReason, string>> = {

@@ -44,7 +44,7 @@ export class ClientGroups {
     this.lines = lines;
     this.#clock = clock;
     this.#all = new GroupLines(lines);
-    this.#holders = holdersOf(operatorKeys);
+    this.#holders = holdersOf(operatorKeys, this.#all);
   }
 
   /** Groups that have a line and have not ended, and the whole service if it has a line. */
@@ -52,7 +52,9 @@ export class ClientGroups {
     const now = this.#clock.now();
     if (now < this.#nextEnd) return this.#active;
     const ends = this.lines.flatMap(({ expiresAt }) => expiresAt ?? []);
-    const lines = this.lines.filter(({ expiresAt }) => now < (expiresAt ?? Number.POSITIVE_INFINITY));
+    const lines = this.lines.filter(
+      ({ name }) => now < (this.#all.endOf([name])?.expiresAt ?? Number.POSITIVE_INFINITY),
+    );
     this.#nextEnd = Math.min(...ends.filter((end) => now < end), Number.POSITIVE_INFINITY);
     this.#active = new Map(lines.map((line) => [line.name, { ...line, holders: this.#holdersOf(line.name) }]));
     this.#hasEach = lines.some(({ each }) => each !== undefined);
@@ -60,10 +62,11 @@ export class ClientGroups {
     return this.#active;
   }
 
-  /** Returns those of these groups that have a line and have not ended, each once. */
+  /** Returns those of these groups that have a line and have not ended, with the groups around them, each once. */
   find(names: readonly string[]): ClientGroup[] {
     const { active } = this;
-    return [...new Set(names)].flatMap((name) => active.get(name) ?? []);
+    const groups = names.flatMap((name) => (active.has(name) ? this.#all.chainOf(name) : []));
+    return [...new Set(groups)].flatMap(({ name }) => active.get(name) ?? []);
   }
 
   /** Returns the end of the access that these groups give to a member, see `GroupLines`. */
@@ -81,8 +84,9 @@ export class ClientGroups {
     const known = this.#options.get(client);
     if (known?.line === line && known.source === source) return known.options;
     const names = groupsOf();
-    const groups = [...active.values()].filter(({ name }) => names.includes(name));
-    const options = groups.reduce((filled, { each = {} }) => withDefaults(filled, each), line);
+    const options = this.#all
+      .linesOf(names.filter((name) => active.has(name)))
+      .reduce((filled, { each = {} }) => withDefaults(filled, each), line);
     setNewest(this.#options, client, { line, source, options }, maxRemembered);
     return options;
   }
@@ -92,13 +96,18 @@ export class ClientGroups {
   }
 }
 
-function holdersOf(operatorKeys: readonly ApiKey[]): ReadonlyMap<string, readonly string[]> {
+/** Returns the keys of each group that has a line, with those of the groups in it. */
+function holdersOf(
+  operatorKeys: readonly ApiKey[],
+  lines: GroupLines<GroupLine>,
+): ReadonlyMap<string, readonly string[]> {
   const holders = new Map<string, string[]>();
   for (const key of operatorKeys) {
-    if (key.group === null) continue;
-    const members = holders.get(key.group) ?? [];
-    members.push(clientOf(key));
-    holders.set(key.group, members);
+    for (const { name } of lines.chainOf(key.group ?? '')) {
+      const members = holders.get(name) ?? [];
+      members.push(clientOf(key));
+      holders.set(name, members);
+    }
   }
   return holders;
 }

@@ -137,6 +137,11 @@ export class Clients {
     return this.#groups.active.values();
   }
 
+  /** Returns a group that has a line and has not ended. */
+  findGroup(name: string): ClientGroup | undefined {
+    return this.#groups.active.get(name);
+  }
+
   /** All keys, and the people who have sent a request lately or have made a key. */
   get keysAndPeople(): Iterable<string> {
     const keys = this.keyClients;
@@ -359,8 +364,8 @@ function workerLineOf({ name, scopes, rate, group, expiresAt }: PersonLine): Wor
   return { name, scopes: [...scopes], isCapped: rate !== null, expiresAt, ...(group !== null && { group }) };
 }
 
-function workerGroupOf({ name, each, expiresAt = null }: GroupLine): WorkerGroup {
-  return { name, isCapped: (each?.rate ?? null) !== null, expiresAt };
+function workerGroupOf({ name, outer, each, expiresAt = null }: GroupLine): WorkerGroup {
+  return { name, ...(outer !== undefined && { outer }), isCapped: (each?.rate ?? null) !== null, expiresAt };
 }
 
 /** Number of keys to compare before the event loop gets a turn. */

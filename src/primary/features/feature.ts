@@ -41,7 +41,7 @@ import type { FeatureHooks } from './feature-hooks.js';
 import type { StoredKind } from './stored-kind.js';
 
 /** Members that a feature with limits of keys, people and groups needs. */
-type GroupMembers = 'ownOptionsOf' | 'groups' | 'groupsOf' | 'keysAndPeople';
+type GroupMembers = 'ownOptionsOf' | 'findGroup' | 'groups' | 'groupsOf' | 'keysAndPeople';
 
 /** Members that a feature with keys of its own needs. */
 type KeyMembers =

@@ -11,6 +11,8 @@ export type JobRank = 'urgent' | 'patient';
 /** Rule for the running jobs of some clients, such as a group. The room counts the jobs at each gate by its name. */
 export interface JobGate {
   readonly name: string;
+  /** Why a job waits while the gate has its maximum; by default, because of its client. */
+  readonly reason?: WaitReason;
   /** Jobs that may run at once; null for no limit. */
   maxRunning(): number | null;
   /** Returns the number of running jobs below which a waiting job of this gate goes before those of others. */

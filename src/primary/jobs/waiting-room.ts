@@ -266,7 +266,9 @@ export class WaitingRoom {
 
   /** Returns the limit that blocks jobs like this one, of its client, its CLI or account, or the slots; null if none blocks it. */
   #closedGate(entrant: Pick<Entrant, 'client' | 'cli' | 'gate' | 'gates'>): WaitReason | null {
-    if (this.#isAtLimit(entrant.client) || this.#isAtGateLimit(entrant)) return 'client';
+    if (this.#isAtLimit(entrant.client)) return 'client';
+    const full = this.#findFullGate(entrant);
+    if (full !== undefined) return full.reason ?? 'client';
     if (!this.#isOpen(entrant)) return 'cli';
     return this.#active < this.limits.maxActive ? null : 'slot';
   }
@@ -276,8 +278,8 @@ export class WaitingRoom {
     return spendersOf(client).some((each) => this.#runningOf.of(each) >= this.#boundsOf(each).maxRunning);
   }
 
-  #isAtGateLimit({ gates = [] }: Pick<Entrant, 'gates'>): boolean {
-    return gates.some((gate) => this.#runningAtGate.of(gate.name) >= (gate.maxRunning() ?? Number.POSITIVE_INFINITY));
+  #findFullGate({ gates = [] }: Pick<Entrant, 'gates'>): JobGate | undefined {
+    return gates.find((gate) => this.#runningAtGate.of(gate.name) >= (gate.maxRunning() ?? Number.POSITIVE_INFINITY));
   }
 
   #isBelowMinimum(gate: JobGate): boolean {
@@ -296,7 +298,7 @@ export class WaitingRoom {
     this.#isOpen(entrant) &&
     entrant.heldBy() === null &&
     !this.#isAtLimit(entrant.client) &&
-    !this.#isAtGateLimit(entrant);
+    this.#findFullGate(entrant) === undefined;
 
   readonly #isPreferred = (ticket: Ticket): boolean =>
     ticket.entrant.gates?.some((gate) => this.#isBelowMinimum(gate)) === true && this.#mayGo(ticket);

@@ -19,6 +19,8 @@ export interface GroupLine
   extends Pick<KeyOptions, 'featureOptions'>,
     Partial<Pick<KeyOptions, 'models' | 'expiresAt'>> {
   readonly name: string;
+  /** Group around the group, whose line applies to all its members, too. */
+  readonly outer?: string;
   /** Options of each member whose own line does not have them. */
   readonly each?: Partial<KeyOptions>;
   /** Whether its line has a fault, so that the requests of its group are refused. */

@@ -5,7 +5,7 @@ import { type ApiKey, type GroupLine, type PersonLine, wholeService } from './ap
 interface LinesOfGroups {
   readonly keys: readonly Pick<ApiKey, 'name' | 'group'>[];
   readonly personLines: readonly Pick<PersonLine, 'name' | 'group'>[];
-  readonly groupLines: readonly Pick<GroupLine, 'name'>[];
+  readonly groupLines: readonly Pick<GroupLine, 'name' | 'outer'>[];
 }
 
 /** Groups that are named in warnings; the search for a similar name costs time. */
@@ -15,7 +15,11 @@ const maxWarnings = 10;
 export function groupWarnings({ keys, personLines, groupLines }: LinesOfGroups): string[] {
   const known = new Set(groupLines.map(({ name }) => name));
   known.delete(wholeService);
-  const lines = [...keys, ...personLines.map(({ name, group }) => ({ name: `sso:${name}`, group }))];
+  const lines = [
+    ...keys,
+    ...personLines.map(({ name, group }) => ({ name: `sso:${name}`, group })),
+    ...groupLines.map(({ name, outer = null }) => ({ name: `@${name}`, group: outer })),
+  ];
   const members = new Map<string, string[]>();
   for (const { name, group } of lines) {
     if (group === null || known.has(group)) continue;

@@ -29,8 +29,8 @@ interface HttpOption {
 }
 
 interface OptionUse {
-  /** Whether the line of a group may have the option. */
-  readonly isForGroups?: true;
+  /** Whether the line of a group may have the option, or no other line. */
+  readonly isForGroups?: true | 'only';
   /** Whether lines with the option are refused if a model CLI does not report what a job costs. */
   readonly needsCosts?: true;
 }

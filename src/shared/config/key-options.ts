@@ -3,6 +3,7 @@ import { nearest } from '../text/nearest.js';
 import { type GroupLine, type KeyOptions, plainOptions, wholeService } from './api-keys.js';
 import type { ConfiguredFeature } from './feature-variables.js';
 import { featureOption, type KeyOption, keyOptions, type viewFields } from './key-option-table.js';
+import { groupName } from './people.js';
 
 /** Texts of options by name; true for an option without a value. */
 export type OptionTexts = Readonly<Record<string, string | true>>;
@@ -29,10 +30,13 @@ export class OptionTable {
   readonly #options: ReadonlyMap<string, KeyOption>;
   /** Names of the options that only lines for people may have. */
   readonly #forPeople: ReadonlySet<string>;
+  /** Names of the options that only lines of groups may have. */
+  readonly #forGroups: ReadonlySet<string>;
 
   constructor(features: readonly Pick<ConfiguredFeature, 'keyOptions'>[]) {
     const added = features.flatMap((feature) => Object.entries(feature.keyOptions));
     this.#forPeople = new Set(added.flatMap(([name, { isForPeople }]) => (isForPeople ? [name] : [])));
+    this.#forGroups = new Set(added.flatMap(([name, { isForGroups }]) => (isForGroups === 'only' ? [name] : [])));
     this.#options = new Map([
       ...Object.entries<KeyOption>(keyOptions),
       ...added.map(([name, option]) => [name, featureOption(name, option)] as const),
@@ -46,26 +50,33 @@ export class OptionTable {
   /** Parses the options of the line of a group, or with the name `*` of the line of the whole service. */
   readGroupLine(name: string, texts: readonly string[]): GroupLine {
     const memberTexts = texts.filter((text) => /^each(?:=|$)/.test(text));
-    const groupTexts = texts.filter((text) => !memberTexts.includes(text));
-    const { featureOptions = {}, ...own } = this.readSome(groupTexts);
+    const outerTexts = texts.filter((text) => /^in(?:=|$)/.test(text));
+    const groupTexts = texts.filter((text) => !memberTexts.includes(text) && !outerTexts.includes(text));
+    const { featureOptions = {}, ...rest } = this.readSome(groupTexts);
     const isService = name === wholeService;
     const mayHave = this.entries.flatMap(([each, { isForGroups }]) =>
       isForGroups && !(isService && Object.hasOwn(keyOptions, each)) ? [each] : [],
     );
-    const isRight = texts.length > 0 && groupTexts.every((text) => mayHave.includes(optionName(text)));
-    if (isRight && memberTexts.length === 0) return { name, ...own, featureOptions };
-    if (isRight && !isService) return { name, ...own, featureOptions, each: this.#readMembers(memberTexts) };
-    const allowed = [...mayHave, ...(isService ? [] : ['each'])].map((each) => `${each}=`).join(', ');
-    throw new Error(`after the name and a blank there must be one or more of ${allowed}, and no other option`);
+    const isWrong = texts.length === 0 || groupTexts.some((text) => !mayHave.includes(optionName(text)));
+    if (isWrong || (isService && groupTexts.length < texts.length)) {
+      const allowed = [...mayHave, ...(isService ? [] : ['each', 'in'])].map((each) => `${each}=`).join(', ');
+      throw new Error(`after the name and a blank there must be one or more of ${allowed}, and no other option`);
+    }
+    return {
+      ...{ name, ...rest, featureOptions },
+      ...(outerTexts.length > 0 && { outer: readOuter(outerTexts) }),
+      ...(memberTexts.length > 0 && { each: this.#readMembers(memberTexts) }),
+    };
   }
 
   /** Returns the options of the line of a group in the form of the keys file. */
-  groupTexts({ each = {}, name: _, isClosed: __, ...own }: GroupLine): string[] {
+  groupTexts({ each = {}, outer, name: _, isClosed: __, ...own }: GroupLine): string[] {
     const textsOf = (options: Partial<KeyOptions>, start: string, sign: string) => {
       const { scopes: ___, ...texts } = this.textsOf({ ...plainOptions, ...options });
       return Object.entries(texts).map(([option, text]) => `${start}${option}${sign}${text}`);
     };
-    return [...textsOf(own, '', '='), ...textsOf(each, 'each=', ':')];
+    const outerTexts = outer === undefined ? [] : [`in=${outer}`];
+    return [...textsOf(own, '', '='), ...outerTexts, ...textsOf(each, 'each=', ':')];
   }
 
   /** Returns the name of an option that needs the costs of jobs; null if none of these is set. */
@@ -75,7 +86,10 @@ export class OptionTable {
 
   /** Parses the options of a line, separated by commas. */
   readLine(text: string): KeyOptions {
-    return { ...plainOptions, ...this.readSome(text.split(',')) };
+    const options = { ...plainOptions, ...this.readSome(text.split(',')) };
+    const wrong = Object.keys(options.featureOptions).find((name) => this.#forGroups.has(name));
+    if (wrong !== undefined) throw new Error(`the option ${wrong} is only for groups`);
+    return options;
   }
 
   /** Parses the options of a line for a key. */
@@ -127,7 +141,9 @@ export class OptionTable {
   /** Parses options of members, such as `each=tokens:5/day`. */
   #readMembers(texts: readonly string[]): Partial<KeyOptions> {
     const options = texts.map((text) => text.replace(/^each=?/, '').replace(':', '='));
-    const wrong = options.map(optionName).find((name) => notForMembers.includes(name) || this.#forPeople.has(name));
+    const wrong = options
+      .map(optionName)
+      .find((name) => notForMembers.includes(name) || this.#forPeople.has(name) || this.#forGroups.has(name));
     if (wrong !== undefined) throw new Error(`the option each cannot set ${wrong}`);
     try {
       return this.readSome(options);
@@ -158,6 +174,14 @@ export class OptionTable {
     const shown = isShown ? ` "${name}"` : '';
     return `unknown option${shown}; ${close === null ? `the options are ${names.join(', ')}` : `did you mean ${close}?`}`;
   }
+}
+
+/** Parses the name of the group around a group. */
+function readOuter([text = '', second]: readonly string[]): string {
+  if (second !== undefined) throw new Error('the option in is given twice');
+  const name = text.slice('in='.length);
+  if (groupName.test(name) && name !== wholeService) return name;
+  throw new Error('the option in must be the name of a group');
 }
 
 function optionName(text: string): string {

@@ -8,6 +8,7 @@ import {
   plainOptions,
   refusedOptions,
 } from './api-keys.js';
+import { GroupLines } from './group-lines.js';
 import type { OptionTable } from './key-options.js';
 import { digestPattern, keyNamePattern, nameForm } from './key-values.js';
 import { groupName, personName } from './people.js';
@@ -75,6 +76,7 @@ function* keysFileReader(
 class LinesRead {
   readonly #keys = new Map<string, ApiKey>();
   readonly #groupLines = new Map<string, GroupLine>();
+  readonly #groupNumbers = new Map<string, number>();
   readonly #personLines = new Map<string, PersonLine>();
   readonly #faults: string[] = [];
   readonly #taken: TakenKeys;
@@ -101,6 +103,7 @@ class LinesRead {
 
   content(): KeysFileContent {
     this.#refuseNameless();
+    this.#refuseWrongOuterGroups();
     return {
       keys: [...this.#keys.values()],
       groupLines: [...this.#groupLines.values()],
@@ -114,6 +117,7 @@ class LinesRead {
       const read = readGroupLine(line, this.#table);
       if (this.#groupLines.has(read.name)) throw new Error(`another line already begins with @${read.name}`);
       this.#groupLines.set(read.name, read);
+      this.#groupNumbers.set(read.name, this.#number);
     } else if (isForPeople(line)) {
       const read = readPersonLine(line, this.#table);
       if (this.#personLines.has(read.name)) throw new Error(`another line already begins with sso:${read.name}`);
@@ -150,6 +154,19 @@ class LinesRead {
         .filter((word) => groupName.test(word));
       if (line.startsWith('@')) for (const word of words) this.#closeGroup(word);
       else for (const word of words.slice(1)) for (const name of peopleCalled(word)) this.#refusePeople(name);
+    }
+  }
+
+  /** Closes each group that is in itself, or in too many groups. */
+  #refuseWrongOuterGroups(): void {
+    const groups = new GroupLines([...this.#groupLines.values()]);
+    const faults = [...this.#groupNumbers].flatMap(([name, number]) => {
+      const fault = groups.outerFault(name);
+      return fault === null ? [] : [{ name, text: `line ${number}: ${fault}` }];
+    });
+    for (const { name, text } of faults) {
+      this.#faults.push(text);
+      this.#groupLines.set(name, closedLine(name));
     }
   }
 

@@ -61,6 +61,8 @@ const workerGroup = z.object({
   name: z.string(),
   /** Whether each member has a separate rate cap. */
   isCapped: z.boolean(),
+  /** Group around the group. */
+  outer: z.string().optional(),
   /** Time at which the group ends, in milliseconds since the epoch; null if it does not. */
   expiresAt: z.number().nullable(),
 });

@@ -324,6 +324,30 @@ describe('A group with a line', () => {
     ]);
   });
 
+  it('in a group has the limits of that group, too, which counts what its members use', () => {
+    const { time, clients } = createMembers([
+      { name: 'institute', featureOptions: {}, models: ['a'], each: { weight: 3, maxQueued: 9 } },
+      { name: 'bio101', featureOptions: {}, outer: 'institute', each: { weight: 4 } },
+    ]);
+    clients.recordPerson('sso joe', ['bio101']);
+    expect(clients.countedGroupsOf('sso joe')).toEqual(['bio101', 'institute']);
+    expect([...clients.groups].map(({ holders }) => holders)).toEqual([
+      ['key ada', 'key bob', 'group institute'],
+      ['key ada', 'key bob', 'group bio101'],
+    ]);
+    for (const client of ['sso joe', 'key ada']) {
+      expect(clients.groupsOf(client).map(({ name }) => name)).toEqual(['bio101', 'institute']);
+      expect(clients.optionsOf(client)).toMatchObject({ weight: 4, maxQueued: 9 });
+      expect(clients.groupModelsOf(client)).toEqual([['a']]);
+    }
+    const groupLines = clients.groupLines.map((line) =>
+      line.name === 'institute' ? { ...line, expiresAt: time.now() + day } : line,
+    );
+    clients.replaceNamedKeys({ ...noLines, keys: clients.namedKeys, groupLines });
+    expect(['key ada', 'sso joe'].map((client) => clients.hasAccess(client, time.now() + day))).toEqual([false, false]);
+    expect(() => clients.checkAccess('key ada', time.now() + day)).toThrow('the group institute ended at');
+  });
+
   it('limits nobody after its end', async () => {
     const { time, clients } = createMembers([]);
     const each = { weight: 5 };

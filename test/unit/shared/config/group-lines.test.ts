@@ -8,6 +8,20 @@ describe('The lines of groups', () => {
     expect(lines.linesOf([])).toEqual([]);
   });
 
+  it('are found with those of the groups around them, which end the access, too', () => {
+    const nested = new GroupLines([
+      { name: 'institute', expiresAt: 5 },
+      { name: 'lab', outer: 'institute' },
+      { name: 'bio101', outer: 'lab', expiresAt: 3 },
+      { name: 'art', outer: 'gone' },
+    ]);
+    expect(nested.linesOf(['institute', 'bio101']).map(({ name }) => name)).toEqual(['institute', 'bio101', 'lab']);
+    expect(nested.endOf(['lab'])).toEqual({ group: 'institute', expiresAt: 5 });
+    expect(nested.endOf(['bio101'])).toEqual({ group: 'bio101', expiresAt: 3 });
+    expect(nested.endOf(['bio101', 'art'])).toBeNull();
+    expect(nested.outerFault('bio101')).toBeNull();
+  });
+
   it.each<[groups: string[], end: object | null]>([
     [[], null],
     [['art'], null],

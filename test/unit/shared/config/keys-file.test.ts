@@ -71,7 +71,7 @@ describe('A line of a keys file', () => {
     [`ada:sha256:${digestOf('')}`, 'this is the digest of an empty key'],
     [
       `ada:sha256:${digest}:`,
-      'unknown option; the options are scopes, rate, concurrent, queue, weight, models, accounts, fallback, group, subclients, expires, previous, tokens, cost, webhooks, own_keys, priority, search',
+      'unknown option; the options are scopes, rate, concurrent, queue, weight, models, accounts, fallback, group, subclients, expires, previous, tokens, cost, running, webhooks, own_keys, priority, search',
     ],
     [`ada:sha256:${digest}:queue=1,`, 'unknown option; the options are'],
     [`ada:sha256:${digest}: queue=1`, 'unknown option " queue"; did you mean queue?'],
@@ -124,10 +124,16 @@ describe('A line of a keys file', () => {
     [`ada:sha256:${digest}:webhooks=https://example.org`, 'the option webhooks must be an https:// or http:// URL'],
     [
       '@biology',
-      'after the name and a blank there must be one or more of models=, expires=, tokens=, cost=, each=, and no other option',
+      'after the name and a blank there must be one or more of models=, expires=, tokens=, cost=, running=, each=, in=, and no other option',
     ],
-    ['@* expires=2027-01-31', 'after the name and a blank there must be one or more of tokens=, cost=, and no other'],
-    ['@* each=tokens:5/day', 'after the name and a blank there must be one or more of tokens=, cost=, and no other'],
+    [
+      '@* expires=2027-01-31',
+      'after the name and a blank there must be one or more of tokens=, cost=, running=, and no other',
+    ],
+    [
+      '@* each=tokens:5/day',
+      'after the name and a blank there must be one or more of tokens=, cost=, running=, and no other',
+    ],
     ['@biology expires=2027-02-31', 'the option expires must be a day such as 2027-01-31'],
     ['@biology each', 'each= must have an option of each member, such as each=tokens:200000/week: unknown option;'],
     [
@@ -142,7 +148,14 @@ describe('A line of a keys file', () => {
       '@biology each=token:5/day',
       'each= must have an option of each member, such as each=tokens:200000/week: unknown option "token"; did you mean tokens?',
     ],
-    ...['scopes:ask', 'group:art', 'subclients', 'expires:2027-01-31', 'own_keys:3'].map((option) => [
+    ['@* in=biology', 'after the name and a blank there must be one or more of tokens='],
+    ['@biology in', 'the option in must be the name of a group'],
+    ['@biology in=*', 'the option in must be the name of a group'],
+    ['@biology in=a in=b', 'the option in is given twice'],
+    ['@biology in=biology', 'the group biology is in itself: biology in biology'],
+    ['@biology running=0', 'the option running must be a whole number from 1 to 1024'],
+    [`ada:sha256:${digest}:running=4`, 'the option running is only for groups'],
+    ...['running:1', 'scopes:ask', 'group:art', 'subclients', 'expires:2027-01-31', 'own_keys:3'].map((option) => [
       `@biology each=${option}`,
       `the option each cannot set ${option.split(':')[0]}`,
     ]),
@@ -242,6 +255,23 @@ describe('A keys file', () => {
     ]);
     const texts = groupLines.map((each) => keyOptions.groupTexts(each).join(' '));
     expect(readKeysFile(`@bio101 ${texts.join()}`, keyOptions)).toMatchObject({ groupLines, faults: [] });
+  });
+
+  it('closes groups that are in themselves or in too many groups, and names the lines', () => {
+    const lines = ['@a in=b', '@b in=c', '@c in=a', '@d in=c', '@e tokens=5/day'];
+    const deep = Array.from({ length: 6 }, (_, index) => `@g${index} in=g${index + 1}`);
+    const { groupLines, faults } = readKeysFile([...lines, ...deep].join('\n'), keyOptions);
+    expect(groupLines.flatMap(({ name, isClosed }) => (isClosed ? [name] : []))).toEqual([
+      ...['a', 'b', 'c', 'd', 'g0', 'g1'],
+    ]);
+    expect(faults).toEqual([
+      'line 1: the group a is in itself: a in b in c in a',
+      'line 2: the group b is in itself: b in c in a in b',
+      'line 3: the group c is in itself: c in a in b in c',
+      'line 4: the group d is in more than 4 groups',
+      'line 6: the group g0 is in more than 4 groups',
+      'line 7: the group g1 is in more than 4 groups',
+    ]);
   });
 
   it('refuses a group with costs of members if not each model CLI reports costs', () => {

@@ -1,0 +1,11 @@
+import { keyOptions } from '../../../../src/features/groups/shared.js';
+
+describe('The option running', () => {
+  it.each(['1', '4', '1024'])('is a number of jobs: %s', (text) => {
+    expect(keyOptions.running.read(text)).toBe(text);
+  });
+
+  it.each([null, '', '0', '1025', '1.5', '-1', 'all'])('is refused: %s', (text) => {
+    expect(() => keyOptions.running.read(text)).toThrow('must be a whole number from 1 to 1024');
+  });
+});
