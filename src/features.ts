@@ -28,6 +28,7 @@ import { search } from './features/search/feature.js';
 import { signOn } from './features/sign-on/feature.js';
 import { sqlite } from './features/sqlite/feature.js';
 import { steering } from './features/steering/feature.js';
+import { storing } from './features/storing/feature.js';
 import { traces } from './features/traces/feature.js';
 import { webhooks } from './features/webhooks/feature.js';
 import { why } from './features/why/feature.js';
@@ -52,6 +53,7 @@ export const features: readonly (PrimaryFeature & WorkerFeature & CommandFeature
   accounts,
   fallbacks,
   retention,
+  storing,
   steering,
   priority,
   reservations,

@@ -49,7 +49,9 @@ export function App() {
 /** Returns the page of an address: the first one for an empty address. */
 function pageAt(address: string): PageEntry {
   if (address === '' || address === 'conversations') return pages[0]; // an earlier version had that page
-  return [...pages, documents].find(({ id, title }) => id === address || title.toLowerCase() === address) ?? noPage;
+  return (
+    [...pages, documents, data].find(({ id, title }) => id === address || title.toLowerCase() === address) ?? noPage
+  );
 }
 
 function useVisited(current: PageEntry): readonly PageEntry[] {
@@ -140,6 +142,13 @@ const documents: PageEntry = {
   load: async () => (await import('./setup/documents.mjs')).DocumentPage,
 };
 
+/** Page of what is stored, which the footer links to. */
+const data: PageEntry = {
+  id: 'data',
+  title: 'Your data',
+  load: async () => (await import('./data/page.mjs')).DataPage,
+};
+
 const noPage: PageEntry = { id: 'none', title: 'No such page', load: async () => NoPage };
 
 function NoPage() {
@@ -156,6 +165,7 @@ function Footer() {
   return html`<footer class="bottom">
     ${version.state === 'ready' && html`<span>${nameOf(version.value)}</span>`}
     <a href=${hrefOf(documents.id)}>Documents</a>
+    <a href=${hrefOf(data.id)}>Your data</a>
     <a href="../docs/">API</a>
     <${ThemeChoice} />
   </footer>`;

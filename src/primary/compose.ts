@@ -16,6 +16,7 @@ import { KeyAttempts } from './access/key-attempts.js';
 import { watchKeysFile } from './access/keys-file.js';
 import { RateLimit } from './access/rate-limit.js';
 import { RecentUsage } from './access/recent-usage.js';
+import { Removals } from './access/removals.js';
 import { createLogins, type LoginSource } from './cli/logins.js';
 import { type CatalogParts, KnownModels, ModelCatalog } from './cli/model-catalog.js';
 import {
@@ -34,6 +35,7 @@ import { TokenFactors } from './cli/token-factors.js';
 import { conversationLimits } from './conversations/conversation-limits.js';
 import { ConversationStore } from './conversations/conversation-store.js';
 import { JournaledConversations } from './conversations/journaled-conversations.js';
+import { UnstoredConversations } from './conversations/unstored-conversations.js';
 import type { CreatePrimaryPart, PrimaryCore } from './features/feature.js';
 import { FeatureHooks } from './features/feature-hooks.js';
 import type { CircuitStatus } from './health/circuit.js';
@@ -120,6 +122,7 @@ interface PrimarySignals {
 }
 
 type PartSignals = Signals<PrimarySignals>;
+type Hooked = StartInput & { readonly features: FeatureHooks };
 type Access = ReturnType<typeof createAccess>;
 type Conversations = ReturnType<typeof createConversations>;
 type Observation = ReturnType<typeof createObservation>;
@@ -146,10 +149,10 @@ export function compose(input: StartInput) {
   const signals: PartSignals = new Signals<PrimarySignals>();
   const access = createAccess(input);
   const room = createWaitingRoom(input, access, signals);
-  const conversations = createConversations(input, signals);
+  const features = new FeatureHooks([access.removals.part], input.host.defects.record);
+  const conversations = createConversations({ ...input, features }, signals);
   const observation = createObservation(input, access, room, conversations, signals);
   const counters = createCounters(input);
-  const features = new FeatureHooks([], input.host.defects.record);
   const models = createModels(input, access, { ...observation, ...counters, features }, signals);
   const inOrder = inLine();
   const earlier = {
@@ -177,7 +180,7 @@ function coreOf(parts: EarlierParts & Jobs & WorkerParts): Parameters<FeatureHoo
 
 /** Sets the handlers of all signals. */
 function connectParts(parts: Parts, signals: PartSignals): void {
-  const { host, store, clis, logins, metrics, room, runner, workers, supervisor } = parts;
+  const { host, clis, logins, metrics, room, runner, workers, supervisor } = parts;
   const updateStandby = () => {
     for (const { standby, isInUse } of clis) if (isInUse) standby.update();
   };
@@ -189,8 +192,7 @@ function connectParts(parts: Parts, signals: PartSignals): void {
   signals.on('conversation-removed', (cause, id) => {
     metrics.conversations.countRemoval(cause);
     forgetConversation(logins.all, id);
-    // A deleted conversation has already been removed from the store.
-    if (cause !== 'deleted') store.conversations.forget(id);
+    parts.journal.removed(id, cause !== 'deleted'); // a deleted one has already been removed from the store
   });
   signals.on('conversation-outdated', (id) => forgetConversation(logins.all, id));
   signals.on('circuit-changed', ({ state }) => {
@@ -246,7 +248,7 @@ function createAccess({ config, host, names, hosts }: StartInput) {
   const keyAttempts = new KeyAttempts(clock, (client, seconds) => log.warn('wrong_keys', { client, seconds }));
   const redactor = new Redactor(secretsOf(host.env, config), (digest) => clients.hasDigest(digest));
   const recentUsage = new RecentUsage(clock);
-  return { clients, fileFaults, rateLimit, keyAttempts, redactor, recentUsage };
+  return { clients, fileFaults, rateLimit, keyAttempts, redactor, recentUsage, removals: new Removals() };
 }
 
 function createWaitingRoom({ config, host }: StartInput, { clients }: Access, signals: PartSignals): WaitingRoom {
@@ -256,13 +258,15 @@ function createWaitingRoom({ config, host }: StartInput, { clients }: Access, si
   return new WaitingRoom(limits, host.clock, boundsOf, () => signals.send('slots-changed'));
 }
 
-function createConversations({ config, host: { clock }, store, hosts }: StartInput, signals: PartSignals) {
+function createConversations({ config, host: { clock }, store, hosts, features }: Hooked, signals: PartSignals) {
   const onRemoved = (cause: RemovalCause, id: string) => signals.send('conversation-removed', cause, id);
   const conversations = new ConversationStore(conversationLimits(config), clock, onRemoved);
-  const journaledConversations = new JournaledConversations(conversations, store.conversations, clock);
+  const mayStore = (client: string) => features.mayStore(client);
+  const journal = new UnstoredConversations(store.conversations, mayStore, hosts !== null);
+  const journaledConversations = new JournaledConversations(conversations, journal, clock);
   const replica = hosts?.replicaOf(conversations, (id) => signals.send('conversation-outdated', id)) ?? null;
   const responses = new StoredResponses(store.responses, responseLimits(config), clock);
-  return { conversations, journaledConversations, replica, turnGate: conversations.turnGate, responses };
+  return { conversations, journal, journaledConversations, replica, turnGate: conversations.turnGate, responses };
 }
 
 function createObservation(
@@ -358,7 +362,7 @@ function createJobs(parts: EarlierParts, signals: PartSignals) {
     {
       ...{ room, clis, router, conversations, responses, schemas, knownModels, redactor, clock },
       clients: parts.seenClients,
-      journal: store.conversations,
+      journal: parts.journal,
       observer: observeJobs({ ...listeners, jobs: metrics.jobs, sizes, tokenFactors }),
       countTokens: (texts, client) => tokens.countUrgently(texts, client),
       checkStart: startCheck(parts),

@@ -171,7 +171,7 @@ function handlersOf(parts: Parts & { readonly firstStart: FirstStart }) {
     conversations: replica ?? conversations,
     journaledConversations: replica ?? journaledConversations,
     importedTurns: new ImportedTurns({
-      ...{ conversations, turnGate: parts.turnGate, journal: parts.store.conversations },
+      ...{ conversations, turnGate: parts.turnGate, journal: parts.journal },
       countTokens: (texts, client) => parts.tokens.countTokens(texts, client),
     }),
     connections: new UserConnections(),

@@ -87,6 +87,12 @@ export function clientsOfHolder(client: string): readonly [above: string, below:
   return mayHaveParts(client) ? [`${holder}/`, `${holder}0`] : ['', '']; // in ASCII, 0 follows the slash
 }
 
+/** Returns a function that returns whether a client is this one, or one of its keys and sub-clients. */
+export function isOfClient(owner: string): (client: string) => boolean {
+  const start = mayHaveParts(owner) ? `${owner}/` : null;
+  return (client) => client === owner || (start !== null && client.startsWith(start));
+}
+
 /** Returns the client whose options apply: the key of a sub-client, and any other client itself. */
 export function optionHolder(client: string): string {
   const first = mayHaveParts(client) ? client.indexOf('/') : -1;

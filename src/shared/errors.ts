@@ -102,6 +102,12 @@ export function invalid(longPath: string, message: string, reason?: 'conversatio
   return new RelayError('validation_error', `${path}: ${message}`, { reason, details: [{ path, message }] });
 }
 
+/** Returns the error of a request that needs what the service may not store for its client. `what`: such as `files`. */
+export function storingIsOff(what: string): RelayError {
+  const message = `the operator has decided that nothing of this client is stored (store=off), and ${what} must be stored`;
+  return new RelayError('forbidden', message, { reason: 'storing_is_off' });
+}
+
 /** Seconds of `Retry-After` by cause, if no estimate exists. docs/errors.md says why. */
 export const fixedRetries = {
   restart: 5,

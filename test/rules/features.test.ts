@@ -126,6 +126,10 @@ const words: Readonly<Record<string, { readonly pattern: RegExp; readonly named:
         'src/shared/api/files.ts': 'parameters and bodies that the command reads, too',
       },
     },
+    storing: {
+      pattern: /store=off|preventsStoring/,
+      named: { 'src/shared/errors.ts': 'the message of an error' },
+    },
     // The core has a rank of background jobs in the queue, and the steps of such a job: batches of work need no request.
     background: {
       pattern: /respond-async|BackgroundJobs\b|ClientJobs\b|StoredJobs\b|JobPuller|EventLog\b|'\/jobs\b|background_job/,

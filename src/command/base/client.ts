@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
+import { createInterface } from 'node:readline';
 import { text as readText } from 'node:stream/consumers';
 import type { z } from 'zod';
 import { errorBody } from '../../shared/api/error.js';
@@ -123,6 +124,19 @@ export class Client {
     const { text, response } = await this.#exchange({ method: 'GET', path, idleTimeoutMs: idleLimits.state, signal });
     if (isOk(response)) return text;
     throw this.#errorIn(text, response);
+  }
+
+  /** Yields the lines of a long text. */
+  async *lines(path: string): AsyncGenerator<string> {
+    const response = await this.#send({ method: 'GET', path, idleTimeoutMs: idleLimits.store });
+    try {
+      if (!isOk(response)) throw this.#errorIn(await readText(response), response);
+      yield* createInterface({ input: response, crlfDelay: Number.POSITIVE_INFINITY });
+    } catch (error) {
+      throw this.#readError(error, undefined);
+    } finally {
+      response.destroy();
+    }
   }
 
   /** Yields the events of a new job until the stream ends. Throws a ServiceError if the job is refused. */

@@ -1,3 +1,5 @@
+export { CommandError, exitCodes, usageError } from './errors.js';
+
 import type { PurgeReport, StoreBackup, StoreReport } from '../../shared/api/store.js';
 import type { Clock } from '../../shared/clock.js';
 import type { StoreFamily } from '../../shared/config/stores.js';
@@ -61,7 +63,7 @@ export interface StoreFile {
   backupTo(path: string): Promise<StoreBackup>;
   verify(lifetimes: Pick<NamedStore, 'conversationTtlMs' | 'jobTtlMs'>): Promise<StoreReport>;
   /** Resolves with the number of removed rows of each table. */
-  purge(client: string): Promise<PurgeReport['removed']>;
+  purge(client: string): Promise<Pick<PurgeReport, 'removed' | 'clients'>>;
   copies(): Promise<string[]>;
   close(): Promise<unknown>;
 }

@@ -108,7 +108,7 @@ const actions: Readonly<Record<string, StoreAction>> = {
         args,
         context,
         async (opened) => {
-          return { client, removed: await opened.purge(client), copies: await opened.copies() };
+          return { client, ...(await opened.purge(client)), copies: await opened.copies() };
         },
         'purge',
       )) ?? (await (await serviceWith(settings, args, context)).postToStore('/store/purge', { client }, purgeReport));

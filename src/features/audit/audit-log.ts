@@ -12,7 +12,7 @@ type AuditLogger = Pick<Logger<LogEvent | keyof typeof logEvents>, 'error'>;
 
 /** Number of records that GET /audit can show. */
 export const maxRecords = 1000;
-/** Number of records of acts of clients on own keys, above which these are removed before those of administrators. */
+/** Number of records of acts of clients on own keys and data, above which these are removed before those of administrators. */
 const maxOwnActs = 500;
 /** Size of the end of the file that is read at the start. */
 const tailBytes = 512 * 1024;
@@ -27,7 +27,7 @@ export class AuditLog {
   readonly #log: AuditLogger;
   readonly #inLine = inLine();
   readonly #records: AuditRecord[] = [];
-  /** Number of these records that are about people's own keys. */
+  /** Number of these records that are about people's own keys and data. */
   #ownActs = 0;
   /** Whether the last write may have left a part of a line. */
   #isBroken = false;
@@ -129,7 +129,7 @@ const lendingActs: readonly string[] = ['key_lent', 'lent_key_ended'];
  * one of the person.
  */
 function isOwnAct({ act, by, target }: AuditRecord): boolean {
-  if (lendingActs.includes(act)) return true;
+  if (act === 'client_exported' || lendingActs.includes(act)) return true;
   return act.startsWith('key_') && target?.startsWith(`${by}/`) === true;
 }
 

@@ -7,6 +7,11 @@ export const auditRecord = z.object({
   by: z.string().meta({ description: 'Client that acted, such as `key ada`; for a reload `signal SIGHUP`.' }),
   target: z.string().nullable().meta({ description: 'Key, client, job or file that the act concerns.' }),
   request_id: z.string().nullable(),
+  counts: z
+    .record(z.string(), z.int().nonnegative())
+    .optional()
+    .meta({ description: 'Numbers of the things that were removed or exported, by kind.' }),
+  sha256: z.string().optional().meta({ description: 'SHA-256 of an export.' }),
 });
 export type AuditRecord = z.infer<typeof auditRecord>;
 

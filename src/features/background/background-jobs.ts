@@ -3,6 +3,7 @@ import type { TurnGate } from '../../primary/conversations/turn-gate.js';
 import { type Amount, FairShare, type Sharer } from '../../primary/fairness/fair-share.js';
 import type { Attempt } from '../../primary/jobs/background-part.js';
 import type { Job } from '../../primary/jobs/job.js';
+import { refusedEnd } from '../../primary/jobs/job-end.js';
 import type { JobRunner } from '../../primary/jobs/job-runner.js';
 import { jobCancelled } from '../../primary/jobs/local-jobs.js';
 import type { WaitingRoom } from '../../primary/jobs/waiting-room.js';
@@ -18,14 +19,14 @@ import { orAborted, withResolvers } from '../../shared/async.js';
 import type { AcceptedView, JobForm, JobView } from '../../shared/background.js';
 import { holderOf } from '../../shared/client.js';
 import { type Clock, delay } from '../../shared/clock.js';
-import { RelayError, storeUnavailable } from '../../shared/errors.js';
+import { RelayError, storeUnavailable, storingIsOff } from '../../shared/errors.js';
 import { newId } from '../../shared/ids.js';
 import { isolated } from '../../shared/isolated.js';
 import type { JobEnd, JobRequest } from '../../shared/job.js';
 import { requestBytes } from '../../shared/text/turns.js';
 import { AcceptedPart } from './accepted-part.js';
 import { EventLog } from './event-log.js';
-import { type StoredJobs, withoutText } from './stored-jobs.js';
+import { noAnswer, type StoredJobs, withoutText } from './stored-jobs.js';
 
 /** Delay before a job that could not start is tried again. */
 const retryMs = 1000;
@@ -58,6 +59,8 @@ export interface BackgroundResources {
   readonly stored: Pick<StoredJobs, 'end'>;
   readonly observer: BackgroundObserver;
   readonly clock: Clock;
+  /** Whether contents of a client may be stored. */
+  readonly mayStore: (client: string) => boolean;
 }
 
 /**
@@ -283,10 +286,12 @@ export class BackgroundJobs {
     return runner.perform(job);
   }
 
-  async #end(job: BackgroundJob, end: JobEnd): Promise<void> {
-    const { stored } = this.#resources;
+  async #end(job: BackgroundJob, reached: JobEnd): Promise<void> {
+    const { stored, mayStore } = this.#resources;
     const { accepted, log, client } = job.background;
-    const standing = await stored.end(accepted.id, client, end, log);
+    const isStored = mayStore(client);
+    const end = isStored ? reached : withheldEnd(reached);
+    const standing = await stored.end(accepted.id, client, end, isStored ? log : noAnswer);
     this.#waiting.remove(job.background);
     job.end(withoutText(standing));
     this.#open.delete(accepted.id);
@@ -296,6 +301,12 @@ export class BackgroundJobs {
   #reportIdle(): void {
     if (this.#isIdle) for (const resolve of this.#idleWaiters.splice(0)) resolve();
   }
+}
+
+/** Returns the end of a job whose answer may not be stored any more. */
+function withheldEnd({ queueMs, executionMs }: JobEnd): JobEnd {
+  const refused = refusedEnd(storingIsOff('the answer of a background job'));
+  return { ...refused, outcome: 'cancelled', queueMs, executionMs };
 }
 
 /** Makes the id of a background job. On a command line, it must not look like a flag. */

@@ -13,6 +13,12 @@ const checkMs = 200;
 /** Interval for a waiting job: until it starts, only its position changes. */
 const checkWaitingMs = 500;
 
+/** Text, calls and thoughts of a job that has ended. */
+type StoredAnswer = Pick<EventLog, 'text' | 'output'>;
+
+/** Answer of a job of which nothing is stored. */
+export const noAnswer: StoredAnswer = { text: new AnswerLog(), output: [] };
+
 /** Background jobs that this host does not run. Without other hosts, they have ended. */
 export class StoredJobs {
   readonly #store: JobStore;
@@ -95,7 +101,7 @@ export class StoredJobs {
    * Stores the end of a job, and retries until it succeeds, because the answer was paid for. Resolves with the end that
    * counts, which differs if another host has declared this host dead and has ended the job.
    */
-  async end(id: string, client: string, end: JobEnd, { text, output }: EventLog): Promise<JobEnd> {
+  async end(id: string, client: string, end: JobEnd, { text, output }: StoredAnswer): Promise<JobEnd> {
     const ended = { status: statusOf(end), endedAt: this.#clock.now(), end: withOutput(withoutText(end), output) };
     const answer = answerOf(end, text);
     for (let isFirst = true; ; isFirst = false) {

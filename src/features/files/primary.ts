@@ -22,8 +22,8 @@ class FilesPart implements PrimaryPart {
   readonly handlers: Handlers<typeof calls>;
   readonly storedKinds: readonly StoredKind[];
 
-  constructor(values: FileValues, { host, store, config, yieldInOrder }: PrimaryCore) {
-    this.files = new StoredFiles(store.files, values, host.clock);
+  constructor(values: FileValues, { host, store, config, yieldInOrder, mayStore }: PrimaryCore) {
+    this.files = new StoredFiles(store.files, values, host.clock, mayStore);
     this.handlers = handlersOf(this.files, { noteActivity: () => host.heap.touch(), yieldInOrder });
     this.storedKinds = [storedFiles(config.store, values)];
   }

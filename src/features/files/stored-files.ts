@@ -2,7 +2,7 @@ import type { FileStore, StoredBatch, StoredFile } from '../../primary/store/con
 import { inLines } from '../../shared/async.js';
 import { holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
-import { invalid, RelayError } from '../../shared/errors.js';
+import { invalid, RelayError, storingIsOff } from '../../shared/errors.js';
 import { type FilePurpose, type FileView, type PageOrder, uploadPurposes } from '../../shared/files.js';
 import { newId } from '../../shared/ids.js';
 import type { FileValues } from './shared.js';
@@ -23,11 +23,18 @@ export class StoredFiles {
   readonly #store: FileStore;
   readonly #settings: FileValues;
   readonly #clock: Pick<Clock, 'now'>;
+  readonly #mayStore: (client: string) => boolean;
   /** Uploads of one key holder store their pieces one after the other, so that they cannot exceed the limit together. */
   readonly #inLineOf = inLines();
 
-  constructor(store: FileStore, settings: FileValues, clock: Pick<Clock, 'now'>) {
+  constructor(
+    store: FileStore,
+    settings: FileValues,
+    clock: Pick<Clock, 'now'>,
+    mayStore: (client: string) => boolean = () => true,
+  ) {
     this.#store = store;
+    this.#mayStore = mayStore;
     this.#settings = settings;
     this.#clock = clock;
   }
@@ -47,9 +54,10 @@ export class StoredFiles {
     throw new RelayError('not_found', `this service stores no files, because it has no durable store: ${advice}`);
   }
 
-  /** Adds a file without bytes. Returns its id. Rejects with `validation_error` if the client has too many files. */
-  create({ client, purpose, name, mediaType }: NewFile): Promise<string> {
+  /** Adds a file without bytes. Returns its id. Rejects with `validation_error` if the client has too many files, and with `forbidden`. */
+  async create({ client, purpose, name, mediaType }: NewFile): Promise<string> {
     this.checkOn();
+    if (!this.#mayStore(client)) throw storingIsOff('files');
     const holder = holderOf(client);
     const { MODEL_API_MAX_FILES: maxFiles, MODEL_API_FILES_TTL_SECONDS: ttlMs } = this.#settings;
     return this.#inLineOf(holder, async () => {
@@ -70,6 +78,7 @@ export class StoredFiles {
     const holder = holderOf(client);
     const { MODEL_API_FILES_MB: maxBytes } = this.#settings;
     return this.#inLineOf(holder, async () => {
+      if (!this.#mayStore(client)) throw storingIsOff('files');
       if ((await this.#store.find(id, client))?.isWhole !== false) throw noSuchFile();
       const { bytes } = await this.#store.usageOf(holder);
       if (bytes + data.length > maxBytes)

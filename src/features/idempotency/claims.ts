@@ -7,7 +7,7 @@ import {
 } from '../../primary/store/contract/answers.js';
 import { holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
-import { RelayError, retryAfter } from '../../shared/errors.js';
+import { RelayError, retryAfter, storingIsOff } from '../../shared/errors.js';
 import type { ClaimItem, ClaimOrder, RecordedPieceOrder } from './shared.js';
 
 /**
@@ -48,14 +48,23 @@ export class Claims {
   readonly #limits: ClaimLimits;
   /** Returns the seconds until the running request is likely to have its answer. */
   readonly #retrySeconds: () => number;
+  /** Whether the answers of a client may be stored. */
+  readonly #mayStore: (client: string) => boolean;
   readonly #byName = new Map<string, Claim>();
   readonly #byNumber = new Map<number, Claim>();
   /** Number of claims by key holder, including its sub-clients. */
   readonly #countOf = new Map<string, number>();
   #lastNumber = 0;
 
-  constructor(store: AnswerStore, clock: Pick<Clock, 'now'>, retrySeconds: () => number, limits = claimLimits) {
+  constructor(
+    store: AnswerStore,
+    clock: Pick<Clock, 'now'>,
+    retrySeconds: () => number,
+    mayStore: (client: string) => boolean = () => true,
+    limits = claimLimits,
+  ) {
     this.#store = store;
+    this.#mayStore = mayStore;
     this.#clock = clock;
     this.#retrySeconds = retrySeconds;
     this.#limits = limits;
@@ -63,10 +72,11 @@ export class Claims {
 
   /**
    * Yields the recorded answer of the key; without one, a claim on the key that lasts until the signal is aborted.
-   * Rejects with `idempotency_mismatch`, `idempotency_in_progress`, or `concurrency_limited` if too many claims are
-   * open.
+   * Rejects with `idempotency_mismatch`, `idempotency_in_progress`, `forbidden` if the answer may not be stored, or
+   * `concurrency_limited` if too many claims are open.
    */
   async *hold(order: ClaimOrder, signal: AbortSignal): AsyncGenerator<ClaimItem> {
+    if (!this.#mayStore(order.client)) throw storingIsOff('answers to requests with an Idempotency-Key');
     const claim = await this.#claimed(order);
     const known = await claim.known;
     if (known.type !== 'free') {
@@ -89,7 +99,7 @@ export class Claims {
    */
   async record(number: number, answer: RecordedAnswer): Promise<boolean> {
     const claim = this.#byNumber.get(number);
-    if (claim?.state !== 'open') return false;
+    if (claim?.state !== 'open' || !this.#mayStore(claim.key.client)) return false;
     claim.state = 'recording';
     try {
       await this.#store.keep(claim.key, { digest: claim.digest, answer }, this.#clock.now());

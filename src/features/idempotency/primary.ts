@@ -7,8 +7,8 @@ import { Claims } from './claims.js';
 import type { calls } from './shared.js';
 
 /** Creates the part that gives repeated requests their first answer. */
-export const createIdempotency: CreatePrimaryPart = ({ host, store, runner, config, yieldInOrder }) => {
-  const claims = new Claims(store.answers, host.clock, () => runner.busySeconds);
+export const createIdempotency: CreatePrimaryPart = ({ host, store, runner, config, yieldInOrder, mayStore }) => {
+  const claims = new Claims(store.answers, host.clock, () => runner.busySeconds, mayStore);
   const handlers: Handlers<typeof calls> = {
     claim: (order, signal) => claims.hold(order, signal),
     recordedPiece: async (order) => {

@@ -133,6 +133,13 @@ export class MadeKeys {
     });
   }
 
+  /** Removes the keys of these clients. Resolves with their number. */
+  async removeOf(isAmong: (client: string) => boolean, by: Actor): Promise<number> {
+    const keys = this.#keys.filter(({ client }) => isAmong(client));
+    for (const { name } of keys) await this.remove({ ...by, isAdmin: true }, name);
+    return keys.length;
+  }
+
   /** Replaces the value of a key. The old value works until the day `oldUntil`, or no more. */
   rotate(by: Actor, name: string, oldUntil: string | null): Promise<NewKey> {
     return this.#update(by, 'key_rotated', name, () => {

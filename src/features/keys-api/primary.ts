@@ -28,6 +28,7 @@ export const createKeysApi: CreatePrimaryPart = (core) => {
   return {
     handlers,
     refreshKeys: async () => (config.needsKey ? keys.refresh() : undefined),
+    removeClients: async (isAmong, by) => ({ keys: await keys.removeOf(isAmong, by) }),
     findKeyWarnings: () => keys.findWarnings(),
   };
 };

@@ -3,7 +3,7 @@ import { inLines } from '../../shared/async.js';
 import type { AcceptedView, JobView } from '../../shared/background.js';
 import { holderOf } from '../../shared/client.js';
 import { yieldToEventLoop } from '../../shared/clock.js';
-import { invalid, RelayError } from '../../shared/errors.js';
+import { invalid, RelayError, storingIsOff } from '../../shared/errors.js';
 import type { AnswerOf, RequestOf } from '../../shared/ipc/peer.js';
 import type { PrimaryCalls } from '../../shared/ipc/protocol.js';
 import type { ContinuedText, JobRequest, Message } from '../../shared/job.js';
@@ -49,7 +49,11 @@ export function postResponses(parts: JobParts & ResponseStreamParts): AsyncHandl
     const body = await readSdkBody(req, res, parts, bodyWithUser(responsesBody, responseFiles));
     const resolved = await withReferences(body, res, parts.bodies.limitBytes, read);
     const parsed = parseResponses(resolved, await continuedBy(resolved, parts.primary, res));
-    const place = { store: body.store !== false, previous_response_id: body.previous_response_id ?? null };
+    await checkStored(body, parts.primary, res);
+    const place = {
+      store: body.store !== false,
+      previous_response_id: body.previous_response_id ?? null,
+    };
     const now = () => secondsOf(parts.clock.now());
     let endedAt: number | null = null;
     const completedAt = () => {
@@ -63,6 +67,13 @@ export function postResponses(parts: JobParts & ResponseStreamParts): AsyncHandl
       storeResponse(parts.primary, res, request, place, answer);
     await answerWithJob(parts, res, parsed, responseFormat(frame), place.store ? store : undefined);
   };
+}
+
+/** Rejects with `forbidden` if the request demands that its response is stored, and it may not be stored. */
+async function checkStored({ store, background }: ResponsesRequest, primary: Primary, res: Reply): Promise<void> {
+  if (store !== true || background === true) return;
+  const { mayStore } = await primary.call('mayStore', { client: res.locals.client });
+  if (!mayStore) throw storingIsOff('responses with store: true');
 }
 
 /** Refuses a WebSocket with 426, after which codex sends its requests over HTTP. */
@@ -209,7 +220,7 @@ class References {
   }
 }
 
-/** Stores the response. If that fails, the answer is sent with `store: false`, because it is already paid for. */
+/** Stores the response. If that fails or nothing may be stored, the answer is sent with `store: false`, because it is already paid for. */
 async function storeResponse(
   primary: Primary,
   res: Reply,

@@ -3,6 +3,7 @@ import type { Counts, StoreUpkeep } from '../../primary/store/contract/store.js'
 import type { StoreTable } from '../../primary/store/contract/tables.js';
 import type { StoreBackup, StoreReport } from '../../shared/api/store.js';
 import { inLine } from '../../shared/async.js';
+import { isOfClient } from '../../shared/client.js';
 import { invalid } from '../../shared/errors.js';
 import type { RedisConnection } from './redis-connection.js';
 import { usedThings } from './redis-usage.js';
@@ -35,6 +36,28 @@ export class RedisUpkeep implements StoreUpkeep {
 
   verify(): Promise<StoreReport> {
     return this.#line(() => new RedisCheck(this.#redis, this.#ttlMs, this.#tables).report());
+  }
+
+  async clientsWith(owner: string): Promise<readonly string[]> {
+    return (await this.#collect('clientsPage', owner)).filter(isOfClient(owner));
+  }
+
+  responsesOf(client: string): Promise<readonly string[]> {
+    return this.#collect('responsesPage', client);
+  }
+
+  /** Returns what this script finds in all pages, each once. */
+  #collect(script: string, client: string): Promise<string[]> {
+    return this.#line(async () => {
+      const found = new Set<string>();
+      for (let cursor: string | null = '0'; cursor !== null; ) {
+        const args = { client, cursor, count, tables: this.#tables };
+        const { remaining: rest } = await this.#redis.run('upkeep', `upkeep.${script}`, args);
+        for (const each of rest[1] as readonly unknown[]) found.add(String(each));
+        cursor = nextCursor(rest[0]);
+      }
+      return [...found];
+    });
   }
 
   /** Removes the data of a client except background jobs, which may be running. */

@@ -20,5 +20,17 @@ export const retention = {
       examples: ['prompt-relay retention', 'prompt-relay retention --json'],
       run: async (args, context) => (await import('./command.js')).showRetention(args, context),
     },
+    {
+      name: 'export',
+      synopsis: '--to <folder>',
+      summary: 'write everything that the service has stored of you to a new folder',
+      flags: {
+        to: { type: 'string', placeholder: '<folder>', description: 'a folder that does not exist yet' },
+        ...addressFlags,
+      },
+      maxPositionals: 0,
+      examples: ['prompt-relay export --to my-data'],
+      run: async (args, context) => (await import('./command.js')).exportData(args, context),
+    },
   ],
 } satisfies PrimaryFeature & WorkerFeature<typeof calls> & CommandFeature;

@@ -1,6 +1,8 @@
 import type { CreatePrimaryPart } from '../../primary/features/feature.js';
 import type { StoredKind } from '../../primary/features/stored-kind.js';
+import { timestamp } from '../../shared/clock.js';
 import type { Handlers } from '../../shared/ipc/peer.js';
+import { exportOf } from './export.js';
 import type { calls, Retention } from './shared.js';
 import { storedByCore } from './stored-data.js';
 
@@ -8,13 +10,20 @@ const provider =
   'The model CLI sends each prompt to its provider, unless the model runs on this host. The terms of the account decide how long the provider stores it.';
 
 /** Creates the part that describes what this service stores: the core, and each feature. */
-export const createRetention: CreatePrimaryPart = ({ config, storedKinds }) => {
+export const createRetention: CreatePrimaryPart = (core) => {
+  const { config, storedKinds, mayStore, host, beforeAct } = core;
   const handlers: Handlers<typeof calls> = {
-    retention: async () => ({
+    retention: async ({ client }) => ({
       store: config.store.kind,
+      is_stored: mayStore(client),
       data: [...storedByCore(config), ...storedKinds().toSorted(byKind)].map(storedDataOf),
       provider,
     }),
+    exportData: async function* ({ client, requestId }) {
+      const at = timestamp(host.clock.now());
+      const record = { act: 'client_exported', by: client, target: client, request_id: requestId } as const;
+      for await (const text of exportOf(core, client, at, (end) => beforeAct({ ...record, ...end }))) yield { text };
+    },
   };
   return { handlers };
 };

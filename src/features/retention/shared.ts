@@ -34,6 +34,9 @@ const storedData = z
 export const retentionBody = z
   .strictObject({
     store: storeKind.meta({ description: 'Kind of the store.' }),
+    is_stored: z.boolean().meta({
+      description: 'Whether the service stores contents of this client. If not, `data` shows what it stores of others.',
+    }),
     data: z.array(storedData),
     provider: z.string().meta({ description: 'What the service cannot know: what the provider of the model stores.' }),
   })
@@ -42,10 +45,17 @@ export type Retention = z.infer<typeof retentionBody>;
 
 export const calls = {
   /** Returns what the service stores with its settings. */
-  retention: { request: z.object({}), answer: retentionBody },
+  /** Yields all stored data of a client, as lines of JSON. */
+  exportData: {
+    request: z.object({ client: z.string(), requestId: z.string() }),
+    item: z.object({ text: z.string() }),
+  },
+  retention: { request: z.object({ client: z.string() }), answer: retentionBody },
 };
 
 export const route = '/retention';
+export const exportRoute = '/export';
+export const exportType = 'application/x-ndjson';
 
 export const endpoints = [
   {
@@ -54,8 +64,20 @@ export const endpoints = [
     errors: ['unauthorized', 'rate_limited'],
     id: 'getRetention',
     summary: 'What is stored, how long, and who can read it',
-    description: 'The service makes this answer from its settings. All clients get the same one.',
+    description:
+      'The service makes this answer from its settings. All clients get the same one, except for `is_stored`.',
     answer: retentionBody,
     answerText: 'The kinds of data.',
+  },
+  {
+    method: 'GET',
+    route: exportRoute,
+    errors: ['unauthorized', 'rate_limited', 'store_unavailable'],
+    id: 'exportData',
+    summary: 'Everything that is stored of this client',
+    description:
+      'Lines of JSON, each with a `kind`: conversations, background jobs, responses, files with the results of batches, and notices. Lines whose kind ends with `_data` have the contents in pieces. The last line has the kind `end`, the numbers, and the SHA-256 of all lines before it; without it, the export is not complete. The audit gets both. `GET /usage` and `GET /keys` have the rest.',
+    answer: exportType,
+    answerText: 'The lines.',
   },
 ] as const satisfies readonly FeatureEndpoint[];

@@ -2,7 +2,7 @@ import { stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { StoreFile } from '../../command/base/command.js';
 import type { OpenedStore, StoreParts } from '../../primary/hosts/hosts.js';
-import { expiryAt, HeldFault, StoreFault } from '../../primary/store/contract/store.js';
+import { type Counts, expiryAt, HeldFault, StoreFault, sumCounts } from '../../primary/store/contract/store.js';
 import { asConfigFault } from '../../primary/store/open.js';
 import type { Clock } from '../../shared/clock.js';
 import { SqliteClient } from './client.js';
@@ -47,7 +47,7 @@ export async function openOffline(path: string, clock: Clock, purpose: 'read' | 
     return {
       backupTo: (file) => upkeep.backupTo(file),
       verify: (lifetimes) => upkeep.verify(expiryAt(clock.now(), lifetimes)),
-      purge: (name) => upkeep.purge(name),
+      purge: (name) => purgeAll(upkeep, name),
       copies: () => upkeep.copies(),
       close: () => client.close(),
     };
@@ -55,6 +55,14 @@ export async function openOffline(path: string, clock: Clock, purpose: 'read' | 
     if (error instanceof HeldFault) return null;
     throw asConfigFault(error);
   }
+}
+
+/** Removes the data of a client, its keys and its sub-clients. */
+async function purgeAll(upkeep: SqliteUpkeep, owner: string): ReturnType<StoreFile['purge']> {
+  const clients = [...new Set([owner, ...(await upkeep.clientsWith(owner))])];
+  let removed: Counts = {};
+  for (const client of clients) removed = sumCounts(removed, await upkeep.purge(client));
+  return { removed, clients };
 }
 
 async function checkThere(path: string): Promise<void> {

@@ -65,6 +65,14 @@ export class SqliteUpkeep implements StoreUpkeep {
     });
   }
 
+  clientsWith(owner: string): Promise<readonly string[]> {
+    return this.#line(() => this.#client.askAside(call('file', 'clientsWith', owner)));
+  }
+
+  responsesOf(client: string): Promise<readonly string[]> {
+    return this.#client.askAside(call('file', 'responsesOf', client));
+  }
+
   purge(client: string): Promise<Counts> {
     return this.#line(async () => {
       const counts = await this.#client.askAside(call('file', 'purge', client));

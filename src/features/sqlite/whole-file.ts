@@ -1,4 +1,5 @@
 import type { Counts, Expiry } from '../../primary/store/contract/store.js';
+import { isOfClient } from '../../shared/client.js';
 import { type SqlConnection, type SqlValue, sqliteCodeOf, sqliteCodes } from './node-sqlite.js';
 
 const maxFaults = 20;
@@ -106,13 +107,31 @@ export class WholeFile {
   /** Removes the rows of a client from every table with a column `client`; triggers remove dependent rows. */
   purge(client: string): Counts {
     this.#onPurge();
-    const clientTables = this.#tables().filter((table) =>
-      this.#names(`PRAGMA table_info(${table})`).includes('client'),
-    );
-    const removed = clientTables.map((table) => {
+    const removed = this.#clientTables().map((table) => {
       return [table, Number(this.#sql.prepare(`DELETE FROM ${table} WHERE client = ?`).run(client).changes)] as const;
     });
     return Object.fromEntries(removed);
+  }
+
+  /** Returns the client, its keys and its sub-clients, as far as they have rows. */
+  clientsWith(owner: string): string[] {
+    const isAmong = isOfClient(owner);
+    const found = this.#clientTables().flatMap((table) => {
+      const rows = this.#sql
+        .prepare(`SELECT DISTINCT client FROM ${table} WHERE client = ? OR (client > ? AND client < ?)`)
+        .all(owner, `${owner}/`, `${owner}0`); // in ASCII, 0 follows the slash
+      return rows.map(({ client }) => String(client));
+    });
+    return [...new Set(found)].filter(isAmong);
+  }
+
+  responsesOf(client: string): string[] {
+    const rows = this.#sql.prepare('SELECT id FROM responses WHERE client = ? ORDER BY created_at').all(client);
+    return rows.map(({ id }) => String(id));
+  }
+
+  #clientTables(): string[] {
+    return this.#tables().filter((table) => this.#names(`PRAGMA table_info(${table})`).includes('client'));
   }
 
   #tables(): string[] {

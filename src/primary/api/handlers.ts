@@ -27,7 +27,7 @@ export interface Services extends ConversationServices, ResponseServices {
   workerSettings(): WorkerSettings;
   readonly runner: Pick<JobRunner, 'run'>;
   readonly jobEntry: Pick<JobEntry, 'admit' | 'countRefusal' | 'refuseDraining'>;
-  readonly features: Pick<FeatureHooks, 'limitUsesOf' | 'beforeAct' | 'handlers'>;
+  readonly features: Pick<FeatureHooks, 'limitUsesOf' | 'beforeAct' | 'handlers' | 'mayStore'>;
   readonly tokens: Pick<TokenCounter, 'countTokens'>;
   readonly schemas: Pick<SchemaChecker, 'faultOf' | 'firstFault'>;
   readonly rateLimit: Pick<RateLimit, 'takeRequest'>;
@@ -64,6 +64,7 @@ export function apiHandlers(services: Services): SharedHandlers {
     ...responseHandlers(services),
     ...services.upkeep,
     ...services.features.handlers,
+    mayStore: ({ client }) => ({ mayStore: services.features.mayStore(client) }),
     refusedDraining: ({ client }) => services.jobEntry.refuseDraining(client),
     rate: async ({ client }) => {
       const verdict = await services.rateLimit.takeRequest(client);

@@ -1,13 +1,18 @@
 import type { PurgeReport } from '../../shared/api/store.js';
-import { holderOf, readClientId, writeClientId } from '../../shared/client.js';
+import { isOfClient, writeClientId } from '../../shared/client.js';
+import { delay } from '../../shared/clock.js';
 import type { Config } from '../../shared/config/config.js';
+import { cancelled } from '../../shared/errors.js';
+import type { Actor } from '../../shared/ipc/protocol.js';
 import type { Clients } from '../access/clients.js';
+import type { Removals } from '../access/removals.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
 import type { FeatureHooks } from '../features/feature-hooks.js';
+import type { Job } from '../jobs/job.js';
 import type { Host } from '../lifecycle/host.js';
 import type { UsageJournal } from '../observe/usage-journal.js';
 import type { UsageLedger } from '../observe/usage-ledger.js';
-import { type Counts, expiryAt, type Store } from '../store/contract/store.js';
+import { type Counts, expiryAt, type Store, sumCounts } from '../store/contract/store.js';
 import type { SharedHandlers } from '../workers/worker-handle.js';
 
 /** Parts that store data of a client. */
@@ -26,15 +31,18 @@ interface KnownClients {
   readonly usageJournal: Pick<UsageJournal, 'report'>;
 }
 
+/** Parts that the operations of an operator need. */
+type UpkeepParts = PurgedParts &
+  KnownClients & {
+    readonly config: Config;
+    readonly host: Pick<Host, 'clock' | 'log'>;
+    readonly features: Pick<FeatureHooks, 'beforeAct' | 'purge' | 'removeClients'>;
+    readonly removals: Pick<Removals, 'begin'>;
+    readonly openJobs: { readonly callers: readonly Pick<Job, 'request' | 'cut'>[] };
+  };
+
 /** Returns the operations of an operator on the store. */
-export function storeUpkeep(
-  parts: PurgedParts &
-    KnownClients & {
-      readonly config: Config;
-      readonly host: Pick<Host, 'clock' | 'log'>;
-      readonly features: Pick<FeatureHooks, 'beforeAct' | 'purge'>;
-    },
-): Pick<SharedHandlers, 'backupStore' | 'verifyStore' | 'purgeClient'> {
+export function storeUpkeep(parts: UpkeepParts): Pick<SharedHandlers, 'backupStore' | 'verifyStore' | 'purgeClient'> {
   const { config, host, store, features } = parts;
   return {
     backupStore: async ({ name, by }) => {
@@ -42,33 +50,64 @@ export function storeUpkeep(
       return store.upkeep.backup(name);
     },
     verifyStore: () => store.upkeep.verify(expiryAt(host.clock.now(), config)),
-    purgeClient: async ({ client, by }) => {
-      await features.beforeAct({ act: 'client_purged', by: by.client, target: client, request_id: by.requestId });
-      let report = await purgeClient(parts, client);
-      for (const key of await keysOfPerson(parts, client)) {
-        const { removed, copies } = await purgeClient(parts, key);
-        report = { client, removed: sums(report.removed, removed), copies };
-      }
-      host.log.warn('client_purged', { client });
-      return report;
-    },
+    purgeClient: ({ client, by }) => purgeAll(parts, client, by),
   };
 }
 
-/** Returns the clients of the keys that a person has made, also of deleted ones that have usage; empty for other clients. */
-async function keysOfPerson({ clients, usageJournal }: KnownClients, person: string): Promise<ReadonlySet<string>> {
-  if (readClientId(person).kind !== 'sso') return new Set();
+/** Time to wait until the open jobs of a client have ended. Their processes may be slow to exit. */
+const endLimitMs = 10_000;
+const endCheckMs = 20;
+
+/**
+ * Removes all data of a client, its keys and its sub-clients. Meanwhile they start no job, and their open jobs are ended
+ * first, so that nothing comes back. May be repeated after a failure. Writes a record before, and another one with the
+ * numbers afterwards.
+ */
+async function purgeAll(parts: UpkeepParts, client: string, by: Actor): Promise<PurgeReport> {
+  const { host, features, removals } = parts;
+  const record = { by: by.client, target: client, request_id: by.requestId };
+  await features.beforeAct({ act: 'client_purged', ...record });
+  using _ = removals.begin(client);
+  const isAmong = isOfClient(client);
+  await endJobs(parts, isAmong);
+  const clients = await clientsOf(parts, client); // before its keys are removed, which belong to them
+  let removed: Counts = await features.removeClients(isAmong, by);
+  let copies: readonly string[] = [];
+  for (const each of clients) {
+    const report = await purgeClient(parts, each);
+    removed = sumCounts(removed, report.removed);
+    copies = report.copies;
+  }
+  // conversations that were imported meanwhile
+  for (const each of clients) removeConversations(parts.conversations, each);
+  await features.beforeAct({ act: 'client_purge_ended', ...record, counts: removed });
+  host.log.warn('client_purged', { client });
+  return { client, clients: [...clients], removed, copies: [...copies] };
+}
+
+/** Ends the jobs of callers on this host, and waits until they have left. `purgeClient` ends the background jobs. */
+async function endJobs({ openJobs, host }: UpkeepParts, isAmong: (client: string) => boolean): Promise<void> {
+  const { clock } = host;
+  const open = () => openJobs.callers.filter(({ request }) => isAmong(request.client));
+  const reason = cancelled('the data of this client are being deleted');
+  for (const job of open()) job.cut(reason);
+  const untilMs = clock.monotonicMs() + endLimitMs;
+  while (open().length > 0 && clock.monotonicMs() < untilMs) await delay(clock, endCheckMs);
+}
+
+/** Returns the client, and its keys and sub-clients that have a key, data or usage. */
+async function clientsOf({ clients, usageJournal, store }: UpkeepParts, client: string): Promise<ReadonlySet<string>> {
   const rows = await usageJournal.report(null, { since: null, until: null, groups: ['client'] });
   const used = rows.map(({ kind = 'other', client: name = '' }) => writeClientId({ kind, name }));
-  return new Set([...clients.keyClients, ...used].filter((each) => each !== person && holderOf(each) === person));
+  const known = [...clients.keyClients, ...used].filter(isOfClient(client));
+  return new Set([client, ...known, ...(await store.upkeep.clientsWith(client))]);
 }
 
 /**
  * Removes all data of a client: first from memory, to hide it at once, then from the store. Rejects with
- * `store_unavailable` if the store still has data; the call must then be repeated. Running turns still answer, and a
- * first turn still creates its conversation.
+ * `store_unavailable` if the store still has data; the call must then be repeated.
  */
-export async function purgeClient(parts: PurgedParts, client: string): Promise<PurgeReport> {
+export async function purgeClient(parts: PurgedParts, client: string): Promise<Omit<PurgeReport, 'clients'>> {
   const { conversations, features, usage, usageJournal, store, clis } = parts;
   for (const { pool } of clis) pool.endSessionsOf((each) => each === client);
   const featureCounts = await features.purge(client);
@@ -77,11 +116,6 @@ export async function purgeClient(parts: PurgedParts, client: string): Promise<P
   const days = usage.forget(client);
   const rows = await store.upkeep.purge(client);
   return { client, removed: larger(rows, { ...removed, usage: days }), copies: await store.upkeep.copies() };
-}
-
-function sums(some: Counts, others: Counts): Counts {
-  const names = Object.keys({ ...some, ...others });
-  return Object.fromEntries(names.map((name) => [name, (some[name] ?? 0) + (others[name] ?? 0)]));
 }
 
 /** Returns the larger number for each name, because most data are both in memory and in the store. */

@@ -1,22 +1,26 @@
 import { inLines, withResolvers } from '../../shared/async.js';
 import { holderOf } from '../../shared/client.js';
+import { storingIsOff } from '../../shared/errors.js';
 import type { Handlers } from '../../shared/ipc/peer.js';
 import type { PrimaryCalls } from '../../shared/ipc/protocol.js';
+import type { FeatureHooks } from '../features/feature-hooks.js';
 import type { StoredResponses } from '../responses/stored-responses.js';
 
 /** Parts that answer the calls about responses. */
 export interface ResponseServices {
+  readonly features: Pick<FeatureHooks, 'mayStore'>;
   readonly responses: Pick<StoredResponses, 'put' | 'read' | 'head' | 'input' | 'remove'>;
   noteActivity(): void;
   yieldInOrder(): Promise<void>;
 }
 
 /** Returns the handlers of the calls about responses. */
-export function responseHandlers({ responses, noteActivity, yieldInOrder }: ResponseServices) {
+export function responseHandlers({ features, responses, noteActivity, yieldInOrder }: ResponseServices) {
   const inputOf = inLines(); // the primary holds the input of one response for each client, however many are read
   return {
     storeResponse: async ({ client, response }) => {
       noteActivity();
+      if (!features.mayStore(client)) throw storingIsOff('responses');
       await responses.put({ client, ...response });
     },
     responsePiece: async ({ from, ...key }) => {

@@ -66,7 +66,7 @@ export class JournaledConversations {
   async #fork(id: string, client: string, messageCount: number | null): Promise<TitledConversation> {
     const fork = this.#store.draftFork(id, client, messageCount);
     const { createdAt, texts, origins } = fork;
-    const copy = { id: fork.id, origin: id, origins, messageCount: texts.length, createdAt };
+    const copy = { id: fork.id, client, origin: id, origins, messageCount: texts.length, createdAt };
     await this.#journal.commit({ type: 'fork', ...copy });
     return this.#store.publishFork(fork);
   }

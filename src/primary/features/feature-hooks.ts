@@ -15,7 +15,7 @@ import type { RouteChoice, RoutedJob, RouteRules } from '../jobs/route-choice.js
 import type { JobGate, JobRank } from '../jobs/ticket.js';
 import type { WebSearcher } from '../jobs/web-searcher.js';
 import type { JobRecord } from '../store/contract/jobs.js';
-import type { Counts } from '../store/contract/store.js';
+import { type Counts, sumCounts } from '../store/contract/store.js';
 import type { CreatePrimaryPart, EndedBackgroundJob, FeatureMetric, PrimaryCore, PrimaryPart } from './feature.js';
 import { JobTraces } from './job-traces.js';
 
@@ -44,15 +44,14 @@ export class FeatureHooks implements JobFeatures {
   /** Creates the parts of all features. The core exists before them, and calls their hooks only afterwards. */
   createParts(
     creators: readonly CreatePrimaryPart[],
-    core: Omit<PrimaryCore, 'storedKinds' | 'limitUses' | 'beforeAct' | 'earlierParts' | 'jobHooks'>,
+    core: Omit<PrimaryCore, 'storedKinds' | 'limitUses' | 'beforeAct' | 'earlierParts' | 'jobHooks' | 'mayStore'>,
   ): void {
     const storedKinds = () => this.#parts.flatMap((part) => part.storedKinds ?? []);
     const limitUses = () => this.limitUsesOf(null);
     const beforeAct = (act: OperatorAct) => this.beforeAct(act);
-    for (const create of creators)
-      this.#parts.push(
-        create({ ...core, earlierParts: [...this.#parts], storedKinds, limitUses, beforeAct, jobHooks: this }),
-      );
+    const mayStore = (client: string) => this.mayStore(client);
+    const common = { ...core, storedKinds, limitUses, beforeAct, mayStore, jobHooks: this };
+    for (const create of creators) this.#parts.push(create({ ...common, earlierParts: [...this.#parts] }));
   }
 
   get counters(): readonly FeatureMetric[] {
@@ -82,6 +81,23 @@ export class FeatureHooks implements JobFeatures {
    */
   async beforeAct(act: OperatorAct): Promise<void> {
     for (const part of this.#parts) await part.beforeAct?.(act);
+  }
+
+  /** Lets each feature remove what it has of these clients outside of the store. Rejects if one cannot. */
+  async removeClients(...order: Parameters<NonNullable<PrimaryPart['removeClients']>>): Promise<Counts> {
+    let counts: Counts = {};
+    for (const part of this.#parts) counts = sumCounts(counts, (await part.removeClients?.(...order)) ?? {});
+    return counts;
+  }
+
+  /** Whether contents of this client may be stored. They are not if a feature throws. */
+  mayStore(client: string): boolean {
+    let mayStore = true;
+    const ask = contained((part: PrimaryPart) => {
+      mayStore = mayStore && part.mayStore?.(client) !== false;
+    }, this.#onFault);
+    for (const part of this.#parts) ask(part);
+    return mayStore;
   }
 
   checkModels(request: JobRequest): void {

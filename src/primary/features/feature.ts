@@ -6,7 +6,7 @@ import type { Config } from '../../shared/config/config.js';
 import type { FeatureVariables, ValuesOf } from '../../shared/config/feature-variables.js';
 import type { SharedFeature } from '../../shared/features/feature.js';
 import type { Calls, Peer } from '../../shared/ipc/peer.js';
-import type { PrimaryCalls } from '../../shared/ipc/protocol.js';
+import type { Actor, PrimaryCalls } from '../../shared/ipc/protocol.js';
 import type { JobEnd, JobRequest, PassReason } from '../../shared/job.js';
 import type { Logger } from '../../shared/log/logger.js';
 import type { Figures } from '../../shared/metrics.js';
@@ -21,7 +21,7 @@ import type { ModelsCheck } from '../cli/models.js';
 import type { Launcher } from '../cli/process/launcher.js';
 import type { ModelRouter, Route } from '../cli/route.js';
 import type { TurnGate } from '../conversations/turn-gate.js';
-import type { StoreProvider } from '../hosts/hosts.js';
+import type { ReadableConversations, StoreProvider } from '../hosts/hosts.js';
 import type { BackgroundPart } from '../jobs/background-part.js';
 import type { Job } from '../jobs/job.js';
 import type { JobEntry } from '../jobs/job-entry.js';
@@ -66,7 +66,7 @@ type BackgroundMember =
 /** Parts of the primary that features may use. All of them exist before the first job. */
 export interface PrimaryCore {
   readonly host: Pick<Host, 'clock' | 'random' | 'product' | 'heap' | 'searchPath'> & { readonly log: Logger<string> };
-  readonly store: Pick<Store, 'answers' | 'tables' | 'jobs' | 'files' | 'openText'>;
+  readonly store: Pick<Store, 'answers' | 'tables' | 'jobs' | 'files' | 'responses' | 'upkeep' | 'openText'>;
   readonly clients: Pick<Clients, 'hasAccess' | 'optionsOf' | 'recordPerson' | GroupMembers | KeyMembers>;
   readonly fileFaults: FileFaults;
   readonly recentUsage: Pick<RecentUsage, 'searchesOf' | 'spentIn'>;
@@ -84,7 +84,7 @@ export interface PrimaryCore {
   /** Calls hooks of all features about background jobs. */
   readonly jobHooks: Pick<FeatureHooks, 'admitBackground' | 'backgroundEnded' | 'recordEnded'>;
   readonly turnGate: Pick<TurnGate, 'admitting'>;
-  readonly conversations: { snapshot(id: string, client: string): unknown };
+  readonly conversations: ReadableConversations;
   readonly runner: Pick<JobRunner, 'busySeconds' | 'dismiss' | BackgroundMember>;
   readonly openJobs: Pick<OpenJobs, 'running'>;
   readonly room: Pick<WaitingRoom, 'active' | 'limits' | 'runningAtGate'>;
@@ -97,6 +97,8 @@ export interface PrimaryCore {
   readonly storedKinds: () => readonly StoredKind[];
   /** Sends the keys to the workers after a feature has changed its own. Resolves when they use them. */
   readonly sendKeys: () => Promise<void>;
+  /** Whether all features allow that contents of a client are stored. */
+  readonly mayStore: (client: string) => boolean;
   /** Asks each feature before an act. Rejects if one refuses it. Call it only after the start. */
   readonly beforeAct: (act: OperatorAct) => Promise<void>;
   /**
@@ -173,6 +175,13 @@ export interface PrimaryPart {
   readonly searcher?: WebSearcher;
   /** Returns what the feature adds to the capabilities of the models of a program. */
   modelCapabilities?(extras: Capabilities): Partial<ModelCapabilities>;
+  /** Whether contents of this client may be stored beyond its open requests and conversations. Never throws. */
+  mayStore?(client: string): boolean;
+  /**
+   * Removes what the feature has of these clients outside of the store, such as keys. Resolves with the numbers by kind.
+   * May be called again.
+   */
+  removeClients?(isAmong: (client: string) => boolean, by: Actor): Promise<Readonly<Record<string, number>>>;
   /** Called before each act. Rejects if the act must be refused. */
   beforeAct?(act: OperatorAct): Promise<void>;
   /** Handlers of the calls of the feature. */

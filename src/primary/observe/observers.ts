@@ -21,7 +21,7 @@ export interface JobListeners {
   readonly clients: Pick<ClientMetrics, 'jobEnded'>;
   readonly usage: Pick<UsageLedger, 'jobEnded'>;
   readonly lastHour: Pick<LastHour, 'jobEnded'>;
-  readonly features: Pick<FeatureHooks, 'jobMoved'>;
+  readonly features: Pick<FeatureHooks, 'jobMoved' | 'mayStore'>;
   readonly sizes: Pick<LearnedSizes, 'record'>;
   readonly tokenFactors: Pick<TokenFactors, 'observe'>;
   readonly log: Logger;
@@ -30,6 +30,11 @@ export interface JobListeners {
 /** Returns the observer that counts and logs jobs. */
 export function observeJobs(listeners: JobListeners): JobObserver {
   const { jobs, clients, usage, lastHour, features, sizes, tokenFactors, log } = listeners;
+  /** The stderr of a program may quote its client. */
+  const shownEnd = ({ client }: JobRequest, end: JobEnd): JobEnd =>
+    end.outcome === 'ok' || features.mayStore(client)
+      ? end
+      : { ...end, failure: { ...end.failure, stderr: undefined } };
   return {
     sizesReported: ({ cli, adapterModel: model }, reported) => sizes.record({ cli, model }, reported),
     inputCounted: (route, request, inputTokens) => void tokenFactors.observe(route, request, inputTokens),
@@ -40,7 +45,7 @@ export function observeJobs(listeners: JobListeners): JobObserver {
     attemptEnded: (request, end, bill) => {
       jobs.countSearches(bill);
       usage.jobEnded(request, end, bill);
-      logFailure(log, request, end, bill);
+      logFailure(log, request, shownEnd(request, end), bill);
     },
     jobEnded: (request, end, hadSlot, bill) => {
       jobs.jobEnded(request, end, hadSlot);
@@ -49,7 +54,7 @@ export function observeJobs(listeners: JobListeners): JobObserver {
       usage.jobEnded(request, end, bill);
       lastHour.jobEnded(request, end);
       logEnd(log, request, end);
-      if (hadSlot) logFailure(log, request, end, bill);
+      if (hadSlot) logFailure(log, request, shownEnd(request, end), bill);
     },
     jobBroke: (thrown) => log.error('internal_error', { error: describeError(thrown) }),
   };

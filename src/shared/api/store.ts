@@ -52,7 +52,7 @@ export const purgeRequest = z
   .strictObject({
     client: z
       .string()
-      .regex(/^(key|user|sso|address) \S{1,256}$/, 'must be the kind and the name of a client, such as key alice')
+      .regex(/^(key|made|user|sso|address) \S{1,256}$/, 'must be the kind and the name of a client, such as key alice')
       .meta({ description: 'Kind and name of the client, in the form that GET /usage shows.' }),
   })
   .meta({ id: 'PurgeRequest' });
@@ -61,6 +61,9 @@ export const purgeReport = z
   .strictObject({
     client: z.string(),
     removed: countsByTable.meta({ description: 'What was deleted from memory and from the store, by kind.' }),
+    clients: z
+      .array(z.string())
+      .meta({ description: 'Clients whose data were deleted: the client, its keys and its sub-clients.' }),
     copies: z
       .array(z.string())
       .meta({ description: 'Files beside the store that may still contain its data: remove them yourself.' }),

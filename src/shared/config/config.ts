@@ -8,6 +8,7 @@ import { type CliFamily, cliFamiliesOf, cliSchemas, clisFaults, needsCommand } f
 import { commandWarnings } from './command-warnings.js';
 import {
   type ConfiguredFeature,
+  type CoreFacts,
   type FileFindings,
   portsOf,
   type SettingsOfFiles,
@@ -48,6 +49,13 @@ export class ConfigFault extends Error {
 /** Permissions for callers that do not check them: no file is readable by other users. */
 const noModes: ModeOf = async () => 0;
 
+/** Returns the lines of the keys file that features check. */
+function linesOf(keys: Awaited<ReturnType<typeof loadKeysOf>>): Pick<CoreFacts, 'personLines' | 'optionLines'> {
+  if (keys === null) return { personLines: [], optionLines: [] };
+  const { namedKeys, personLines, groupLines } = keys;
+  return { personLines, optionLines: [...namedKeys, ...personLines, ...groupLines] };
+}
+
 /** Parses the environment strictly. Durations are milliseconds, sizes bytes. Throws a ConfigFault with all faults. */
 export async function loadConfig(
   env: Environment,
@@ -66,7 +74,7 @@ export async function loadConfig(
   const oauthToken = await loadOauthToken(env, parsed, read, faults);
   const featurePorts = portsOf(features, featureValues);
   const hasPeople = features.some((each) => each.identifiesPeople?.(featureValues));
-  const facts = { values: parsed, requestHeaders: headersOf(features), personLines: keys?.personLines ?? [] };
+  const facts = { values: parsed, requestHeaders: headersOf(features), ...linesOf(keys) };
   faults.push(...contradictions(parsed, keys, hasPeople, families));
   faults.push(...clisFaults(parsed, families), ...portFaults(parsed, featurePorts));
   faults.push(...features.flatMap((each) => each.findFaults(featureValues, facts)));

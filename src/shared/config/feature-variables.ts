@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import type { PersonLine } from './api-keys.js';
+import type { GroupLine, PersonLine } from './api-keys.js';
 import type { CliFamily } from './clis.js';
 import type { FeatureKeyOption } from './key-option-table.js';
 import type { OptionTable } from './key-options.js';
@@ -56,6 +56,8 @@ export interface CoreFacts {
   readonly requestHeaders: readonly string[];
   /** Lines of the keys file for people. */
   readonly personLines: readonly PersonLine[];
+  /** All lines of the keys file: of keys, people and groups. */
+  readonly optionLines: readonly Pick<GroupLine, 'name' | 'featureOptions'>[];
 }
 
 /** Settings that decide which files a feature reads. */

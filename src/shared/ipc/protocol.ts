@@ -313,6 +313,8 @@ export const primaryCalls = {
     request: z.object({ texts: z.array(z.string()).readonly(), client: z.string(), model: z.string().nullable() }),
     answer: z.object({ tokens: z.int() }),
   },
+  /** Returns whether contents of a client may be stored. */
+  mayStore: { request: z.object({ client: z.string() }), answer: z.object({ mayStore: z.boolean() }) },
   /** Backs up the store. This and the next two calls are for operators. */
   backupStore: { request: z.object({ name: z.string(), by: actor }), answer: storeBackup },
   verifyStore: { request: nothing, answer: storeReport },

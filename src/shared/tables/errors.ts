@@ -116,11 +116,12 @@ export const cliReasonTable = {
   other: {},
 } as const satisfies Readonly<Record<string, ReasonFacts>>;
 
-/** Reasons of other errors: of `validation_error`, `not_found` and `rate_limited`. */
+/** Reasons of other errors: of `validation_error`, `forbidden`, `not_found` and `rate_limited`. */
 const otherReasonTable = {
   conversation_unknown: {},
   previous_response_not_found: {},
   budget: { kind: 'quota', foreignCode: 'insufficient_quota' },
+  storing_is_off: { mayPass: false },
 } as const satisfies Readonly<Record<string, ReasonFacts>>;
 
 type Reason = keyof typeof cliReasonTable | keyof typeof otherReasonTable;

@@ -84,7 +84,7 @@ it('A conversation and its fork survive a turn with a clock that was set back', 
   const id = await run.chat(null, 'one', 'eins');
   isSetBack = true;
   await run.chat(id, 'two', 'zwei');
-  const fork = { id: 'fork', origin: id, origins: `${id} 2`, messageCount: 2, createdAt: 0 };
+  const fork = { id: 'fork', client: 'alice', origin: id, origins: `${id} 2`, messageCount: 2, createdAt: 0 };
   await store.conversations.commit({ type: 'fork', ...fork });
   await store.close();
   const next = await openAt(fileIn(folder));
@@ -365,10 +365,26 @@ describe('Changes that share a transaction', () => {
     const { conversations } = store;
     const ends = await Promise.allSettled([
       conversations.commit({ ...turn, ...said, id: 'a' }),
-      conversations.commit({ type: 'fork', id: 'b', origin: 'nothing', origins: null, messageCount: 2, createdAt: 1 }),
+      conversations.commit({
+        type: 'fork',
+        client: 'alice',
+        id: 'b',
+        origin: 'nothing',
+        origins: null,
+        messageCount: 2,
+        createdAt: 1,
+      }),
       conversations.commit({ ...turn, ...said, id: 'c' }),
       conversations.commit({ ...turn, ...said, id: 'a' }), // the turn exists already: a defect of the caller
-      conversations.commit({ type: 'fork', id: 'd', origin: 'a', origins: null, messageCount: 2, createdAt: 1 }),
+      conversations.commit({
+        type: 'fork',
+        client: 'alice',
+        id: 'd',
+        origin: 'a',
+        origins: null,
+        messageCount: 2,
+        createdAt: 1,
+      }),
     ]);
     expect(ends.map((end) => (end.status === 'fulfilled' ? 'kept' : end.reason.code))).toEqual([
       ...['kept', 'not_found', 'kept', 'store_unavailable', 'kept'],

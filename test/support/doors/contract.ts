@@ -190,6 +190,14 @@ function checkSchema(exchange: Exchange, place: readonly string[]): void {
   if (errors !== null) throw fault(exchange, errors);
 }
 
+/** Codes of the reasons that no model CLI has. */
+const otherReasons: Readonly<Record<string, string>> = {
+  conversation_unknown: 'validation_error',
+  previous_response_not_found: 'not_found',
+  budget: 'rate_limited',
+  storing_is_off: 'forbidden',
+};
+
 /** Checks rules that the error schema cannot express: each code has one status, and some have headers. */
 function checkCode(exchange: Exchange, documented: Documented): void {
   const code = codeOf(exchange);
@@ -200,8 +208,8 @@ function checkCode(exchange: Exchange, documented: Documented): void {
   if (!isAgain && request_id !== exchange.header('x-request-id')) throw fault(exchange, 'has two request ids');
   if (String(exchange.header('retry-after') ?? null) !== String(retry_after_seconds ?? null))
     throw fault(exchange, 'is unclear on retries');
-  const isOfCli = reason !== undefined && reason !== 'conversation_unknown' && reason !== 'budget';
-  if ((code === 'cli_error') !== isOfCli || (reason === 'budget' && code !== 'rate_limited'))
+  const isOfCli = reason !== undefined && !Object.hasOwn(otherReasons, String(reason));
+  if ((code === 'cli_error') !== isOfCli || (!isOfCli && reason !== undefined && otherReasons[String(reason)] !== code))
     throw fault(exchange, 'is unclear on its reason');
   // A file that a request refers to may be missing: the details name its field.
   if (code !== 'not_found' && (code === 'validation_error') !== (details !== undefined))

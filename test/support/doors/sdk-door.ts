@@ -69,6 +69,7 @@ export async function sdkDoor(run: RunJob, options: DoorOptions = {}): Promise<S
   const primary = new FakePrimary(
     {
       ...{ schemaFault: { fault: schemaFault }, toolFault: { wrong: null }, countTokens: { tokens: 7 } },
+      mayStore: { mayStore: true },
       ...{ models: { models }, model },
       ...answers,
     },

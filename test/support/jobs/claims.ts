@@ -33,7 +33,7 @@ export class ClaimingRequests {
   readonly claims: Claims;
 
   constructor(store: AnswerStore, limits?: typeof claimLimits) {
-    this.claims = new Claims(store, new FakeClock(), () => 7, limits);
+    this.claims = new Claims(store, new FakeClock(), () => 7, undefined, limits);
   }
 
   /** Claims the key. Rejects with the error of the service. */

@@ -162,6 +162,8 @@ function harnessState(extras: Capabilities) {
     isProgramKnown: true,
     isStoreUp: true,
     isBudgetUsedUp: false,
+    /** Clients whose contents may not be stored. */
+    unstored: [] as readonly string[],
     /** Whether a feature reads documents. */
     readsDocuments: true,
     /** Method of the observer that throws; null for none. */
@@ -407,6 +409,7 @@ function backgroundJobs(state: State, runner: JobRunner, room: WaitingRoom, opti
     stored,
     observer,
     recordEnd,
+    mayStore: (client: string) => !state.unstored.includes(client),
     clock,
   };
   const jobs = new BackgroundJobs(parts, { maxJobs });

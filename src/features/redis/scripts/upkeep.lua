@@ -133,6 +133,28 @@ function scripts.purgePage()
   return {'ok', now, cursor, counted()}
 end
 
+-- Returns the next cursor, and the clients of one page of keys that are `client`, or whose texts begin with it and a slash.
+function scripts.clientsPage()
+  for _, tbl in ipairs(declaredTables()) do purges[tbl.row] = true end
+  local found = {}
+  local cursor = visitPage(function(key, kind, rest, type)
+    if type ~= 'hash' or (kind ~= 'job' and not purges[kind]) or type ~= typeOf(kind, rest) then return end
+    local client = redis.call('HGET', key, 'client')
+    if not client then return end
+    if client == args.client or string.sub(client, 1, #args.client + 1) == args.client .. '/' then found[#found + 1] = client end
+  end)
+  return {'ok', now, cursor, found}
+end
+
+-- Returns the next cursor, and the ids of the responses of a client in one page of keys.
+function scripts.responsesPage()
+  local found = {}
+  local cursor = visitPage(function(key, kind, id, type)
+    if kind == 'response' and type == 'hash' and redis.call('HGET', key, 'client') == args.client then found[#found + 1] = id end
+  end)
+  return {'ok', now, cursor, found}
+end
+
 local faults, lists = {}, {}
 local function fault(...) faults[#faults + 1] = table.concat({...}, ' ') end
 local function addList(key) lists[#lists + 1] = key end

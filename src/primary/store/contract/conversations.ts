@@ -50,6 +50,7 @@ export interface TurnChange {
 export interface ForkChange {
   readonly type: 'fork';
   readonly id: string;
+  readonly client: string;
   readonly origin: string;
   /** Conversations whose first messages the new one shares, as `originsOf` encodes them. */
   readonly origins: string | null;

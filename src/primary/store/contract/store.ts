@@ -65,6 +65,11 @@ export interface Store {
 /** The number of rows of each table. */
 export type Counts = Readonly<Record<string, number>>;
 
+export function sumCounts(some: Counts, others: Counts): Counts {
+  const names = Object.keys({ ...some, ...others });
+  return Object.fromEntries(names.map((name) => [name, (some[name] ?? 0) + (others[name] ?? 0)]));
+}
+
 /** Expiry times by kind, in milliseconds since the epoch: older entries should have been removed. */
 export interface Expiry {
   readonly conversations: number;
@@ -84,6 +89,10 @@ export interface StoreUpkeep {
   /** Writes a copy of the store to a new file of this name. */
   backup(name: string): Promise<StoreBackup>;
   verify(expiry: Expiry): Promise<StoreReport>;
+  /** Returns the client and its keys and sub-clients, as far as they have data here. */
+  clientsWith(owner: string): Promise<readonly string[]>;
+  /** Returns the ids of the stored responses of a client. */
+  responsesOf(client: string): Promise<readonly string[]>;
   /** Removes all data of a client. Resolves when the data is also erased from the files. */
   purge(client: string): Promise<Counts>;
   /** Removes the ended rows of declared tables after their time, and the old rows of tables that no feature declares. */

@@ -140,6 +140,12 @@ export class MemoryFiles implements FileStore {
     return batch.cancelAt;
   }
 
+  get clients(): string[] {
+    return [...[...this.#files.values()].map(({ file }) => file), ...this.#batches.values()].map(
+      ({ client }) => client,
+    );
+  }
+
   /** Removes the files and batches of a client. Returns their number. */
   removeOf(client: string): number {
     const files = [...this.#files.values()].filter(({ file }) => file.client === client);

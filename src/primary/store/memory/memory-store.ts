@@ -1,4 +1,5 @@
 import type { JobListOrder } from '../../../shared/background.js';
+import { isOfClient } from '../../../shared/client.js';
 import { invalid } from '../../../shared/errors.js';
 import { responsePieceBytes } from '../../../shared/ipc/protocol.js';
 import type { Message } from '../../../shared/job.js';
@@ -47,7 +48,11 @@ export function memoryStore(declared: readonly StoreTable[]): Store {
     openText: () => null,
     jobs: new MemoryJobs(),
     usage: noUsageStore,
-    upkeep: memoryUpkeep({ idempotency: answers, responses, files, ...Object.fromEntries(tables) }, tables.values()),
+    upkeep: memoryUpkeep(
+      { idempotency: answers, responses, files, ...Object.fromEntries(tables) },
+      tables.values(),
+      responses,
+    ),
     answers,
     responses,
     tables,
@@ -70,12 +75,15 @@ const noUsageStore: UsageStore = { restore: async function* () {}, add: async ()
 
 /** A store whose entries of one client can be removed. `removeOf` returns their number. */
 interface RemovableOfClient {
+  /** Clients of all entries, also several times. */
+  readonly clients: Iterable<string>;
   removeOf(client: string): number;
 }
 
 export function memoryUpkeep(
   stores: Readonly<Record<string, RemovableOfClient>>,
   tables: Iterable<Pick<MemoryTable<TableRow>, 'expire'>> = [],
+  storedResponses: Pick<MemoryResponses, 'idsOf'> = new MemoryResponses(),
 ): StoreUpkeep {
   const expiring = [...tables];
   return {
@@ -88,6 +96,11 @@ export function memoryUpkeep(
     verify: async () => {
       return { kind: 'memory', path: null, version: null, bytes: 0, faults: [], rows: {}, expired: {}, copies: [] };
     },
+    clientsWith: async (owner) => {
+      const all = Object.values(stores).flatMap(({ clients }) => [...clients]);
+      return [...new Set(all)].filter(isOfClient(owner));
+    },
+    responsesOf: async (client) => storedResponses.idsOf(client),
     purge: async (client) =>
       Object.fromEntries(Object.entries(stores).map(([name, store]) => [name, store.removeOf(client)])),
     copies: async () => [],
@@ -128,6 +141,10 @@ export class MemoryAnswers implements AnswerStore {
     const body = Buffer.from(text);
     this.#answers.set(nameOfKey(key), { digest, head, body, recordedAt: at });
     for (const gone of this.#shares.add({ ...key, bodyBytes: body.length, recordedAt: at })) this.#drop(gone);
+  }
+
+  get clients(): string[] {
+    return [...this.#answers.keys()].map((name) => name.slice(0, name.indexOf('\n')));
   }
 
   /** Removes the answers of a client. Returns their number. */
@@ -268,6 +285,14 @@ export class MemoryResponses implements ResponseStore {
 
   get counts(): ResponseCounts {
     return this.#index.counts;
+  }
+
+  get clients(): string[] {
+    return this.#index.clients;
+  }
+
+  idsOf(client: string): string[] {
+    return this.#index.idsOf(client);
   }
 
   async put(node: ResponseNode, limits: ResponseLimits): Promise<PutVerdict> {

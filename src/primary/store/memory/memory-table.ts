@@ -62,6 +62,10 @@ export class MemoryTable<R extends TableRow> implements TableStore<R> {
     return [...this.#byId.values()].slice(-limit).toReversed();
   }
 
+  get clients(): string[] {
+    return [...this.#byId.values()].map(({ client }) => client);
+  }
+
   /** Removes the rows of a client. Returns their number. */
   removeOf(client: string): number {
     const found = [...this.#byId.values()].filter((row) => row.client === client);

@@ -36,6 +36,15 @@ export class ResponseIndex {
   readonly #shares = new FairShare<ResponseEntry>();
   #bytes = 0;
 
+  idsOf(client: string): string[] {
+    return [...this.#shares.clientShare(client)].map(({ id }) => id);
+  }
+
+  /** Clients of all responses, also several times. */
+  get clients(): string[] {
+    return [...this.#entries.values()].map(({ client }) => client);
+  }
+
   get counts(): ResponseCounts {
     return { count: this.#entries.size, bytes: this.#bytes };
   }

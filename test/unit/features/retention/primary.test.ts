@@ -12,7 +12,11 @@ const notices: StoredKind = {
 describe('The retention of a primary', () => {
   it('has what the core stores, and what other features store, in the form of its schema', async () => {
     const config = await loadConfig({}, async () => '');
-    const part = createRetention({ config, storedKinds: () => [notices] } as unknown as PrimaryCore);
+    const part = createRetention({
+      config,
+      storedKinds: () => [notices],
+      mayStore: () => true,
+    } as unknown as PrimaryCore);
     const body = retentionBody.parse(await part.handlers.retention?.({} as never));
     expect(body.store).toBe('memory');
     expect(body.data.map(({ kind }) => kind)).toEqual(expect.arrayContaining(['conversations', 'usage', 'notices']));
@@ -23,7 +27,11 @@ describe('The retention of a primary', () => {
     const config = await loadConfig({}, async () => '');
     const files = { ...notices, kind: 'files' };
     const kindsOf = async (kinds: StoredKind[]) => {
-      const part = createRetention({ config, storedKinds: () => kinds } as unknown as PrimaryCore);
+      const part = createRetention({
+        config,
+        storedKinds: () => kinds,
+        mayStore: () => true,
+      } as unknown as PrimaryCore);
       return retentionBody.parse(await part.handlers.retention?.({} as never)).data.map(({ kind }) => kind);
     };
     expect(await kindsOf([notices, files])).toEqual(await kindsOf([files, notices]));

@@ -9,6 +9,7 @@ import { settled } from '../../../support/basics/settled.js';
 
 const change: ConversationChange = {
   type: 'fork',
+  client: 'alice',
   id: 'b',
   origin: 'a',
   origins: 'a 2',

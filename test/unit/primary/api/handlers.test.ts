@@ -15,7 +15,7 @@ import { headOf, turnOf } from '../../../support/stores/response-store-contract.
 
 const signal = new AbortController().signal;
 
-const noHooks = { handlers: {}, startJob: () => {}, admitBackground: () => {} };
+const noHooks = { handlers: {}, startJob: () => {}, admitBackground: () => {}, mayStore: () => true };
 
 /** Creates handlers with these services. Records the counts and calls in order. */
 function createHandlers(services: object = {}) {

@@ -1,11 +1,15 @@
+import { Removals } from '../../../../src/primary/access/removals.js';
 import { type PurgedParts, purgeClient, storeUpkeep } from '../../../../src/primary/api/purge-client.js';
 import { UsageLedger } from '../../../../src/primary/observe/usage-ledger.js';
 import type { StoreUpkeep } from '../../../../src/primary/store/contract/store.js';
 import { memoryUpkeep } from '../../../../src/primary/store/memory/memory-store.js';
+import type { OperatorAct } from '../../../../src/shared/acts.js';
 import { loadConfig } from '../../../../src/shared/config/config.js';
 import { storeUnavailable } from '../../../../src/shared/errors.js';
+import type { JobRequest } from '../../../../src/shared/job.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { LogBook } from '../../../support/basics/log-book.js';
+import { jobRequest } from '../../../support/jobs/job-records.js';
 import { StoreHarness } from '../../../support/stores/conversations.js';
 
 function createParts(upkeep: StoreUpkeep) {
@@ -29,8 +33,8 @@ function createParts(upkeep: StoreUpkeep) {
   return { parts, harness, done };
 }
 
-const answers = { removeOf: () => 2 };
-const responses = { removeOf: () => 4 };
+const answers = { clients: [], removeOf: () => 2 };
+const responses = { clients: [], removeOf: () => 4 };
 
 describe('A client that is purged', () => {
   it('is removed from memory and the store, while others are not', async () => {
@@ -69,11 +73,14 @@ describe('A client that is purged', () => {
 
 it('A purge of a person also removes the data of the own keys, even deleted ones, and of no other client', async () => {
   const purged: string[] = [];
+  const removals = new Removals();
   const ledger = new UsageLedger(new FakeClock());
   for (const client of ['sso ada', 'sso ada/old~1', 'sso eve/ada~1', 'key ada']) ledger.countRefusal(client);
   const upkeep: StoreUpkeep = {
     ...memoryUpkeep({}),
+    clientsWith: async (owner) => (owner === 'sso ada' ? ['sso ada/new~2/phone'] : []),
     purge: async (client) => {
+      expect([client, removals.has(client), callers]).toEqual([client, true, []]);
       purged.push(client);
       return { files: 1 };
     },
@@ -83,14 +90,32 @@ it('A purge of a person also removes the data of the own keys, even deleted ones
     ...parts.usageJournal,
     report: (...order: Parameters<UsageLedger['report']>) => ledger.report(...order),
   };
+  const acts: OperatorAct[] = [];
+  const callers: { request: JobRequest; cut: () => void }[] = [];
+  const cut = () => void callers.pop();
+  callers.push({ request: jobRequest({ client: 'sso ada/new~2' }), cut });
   const { purgeClient: purge } = storeUpkeep({
     ...{ ...parts, usageJournal, clients: { keyClients: ['key ada', 'sso ada/new~2', 'made ada~3'] } },
     ...{ config: await loadConfig({}, async () => ''), host: { clock: new FakeClock(), log: new LogBook() } },
-    features: { ...parts.features, beforeAct: async () => {} },
+    features: {
+      ...parts.features,
+      beforeAct: async (act) => void acts.push(act),
+      removeClients: async (isAmong) => ({ keys: ['sso ada/new~2', 'made ada~3'].filter(isAmong).length }),
+    },
+    removals,
+    openJobs: { callers },
   });
   const by = { client: 'key root', isAdmin: true, requestId: '1' };
-  expect(await purge({ client: 'sso ada', by })).toMatchObject({ client: 'sso ada', removed: { files: 3 } });
-  expect(purged).toEqual(['sso ada', 'sso ada/new~2', 'sso ada/old~1']);
+  const clients = ['sso ada', 'sso ada/new~2', 'sso ada/old~1', 'sso ada/new~2/phone'];
+  const removed = { files: 4, keys: 1 };
+  expect(await purge({ client: 'sso ada', by })).toMatchObject({ client: 'sso ada', clients, removed });
+  expect(purged).toEqual(clients);
+  expect([removals.has('sso ada'), removals.has('sso ada/new~2')]).toEqual([false, false]);
+  const target = { target: 'sso ada', by: 'key root', request_id: '1' };
+  expect(acts).toMatchObject([
+    { act: 'client_purged', ...target },
+    { act: 'client_purge_ended', ...target, counts: removed },
+  ]);
   await purge({ client: 'key ada', by });
-  expect(purged.slice(3)).toEqual(['key ada']);
+  expect(purged.slice(4)).toEqual(['key ada']);
 });

@@ -1,0 +1,33 @@
+import type { CreatePrimaryPart, PrimaryCore } from '../../primary/features/feature.js';
+import { holderOf } from '../../shared/client.js';
+import { storingIsOff } from '../../shared/errors.js';
+import { preventsStoring } from './shared.js';
+
+/** Creates the part that says of which clients nothing is stored, and refuses their background jobs. */
+export const createStoring: CreatePrimaryPart = ({ clients, store }) => {
+  const mayStore = (client: string) => maySave(clients, client);
+  const areConversationsShared = store.openText('storing') !== null;
+  return {
+    mayStore,
+    job: {
+      check: ({ operation, client }) => {
+        if (operation === 'chat' && areConversationsShared && !mayStore(client))
+          throw storingIsOff('conversations that several hosts share');
+      },
+      admit: ({ client }) => {
+        if (!mayStore(client)) throw storingIsOff('background jobs');
+      },
+    },
+    handlers: {},
+  };
+};
+
+/** Whether neither the key, nor its person, nor a group of both prevents it. A group whose line has a fault may have prevented it. */
+function maySave(clients: Pick<PrimaryCore['clients'], 'optionsOf' | 'groupsOf'>, client: string): boolean {
+  const own = [client, holderOf(client)].map((each) => clients.optionsOf(each).featureOptions);
+  const groups = clients.groupsOf(client);
+  return (
+    ![...own, ...groups.map(({ featureOptions }) => featureOptions)].some(preventsStoring) &&
+    !groups.some(({ isClosed }) => isClosed)
+  );
+}

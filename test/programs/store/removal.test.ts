@@ -1,0 +1,102 @@
+import { readdir, readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { digestOf } from '../../../src/shared/config/api-keys.js';
+import { replaceFile } from '../../../src/shared/replace-file.js';
+import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';
+import { until } from '../../support/basics/until.js';
+import { askInBackground, untilEnded } from '../../support/clients/background.js';
+import { promptLine, upload } from '../../support/clients/batches.js';
+import { runCommand } from '../../support/clients/command.js';
+import { headersOf, keyOf } from '../../support/doors/named-keys.js';
+import { type Service, startService } from '../../support/service/service.js';
+import { startRedis } from '../../support/stores/redis-server.js';
+
+const operator = headersOf('operator');
+const app = headersOf('app');
+const ada = { ...app, 'x-openwebui-user-id': 'ada' };
+const marker = 'marker-zq7x';
+
+interface Place {
+  readonly folder: TemporaryFolder;
+  readonly env: Readonly<Record<string, string>>;
+}
+
+async function withPlace(kind: 'memory' | 'sqlite' | 'redis', test: (place: Place) => Promise<void>): Promise<void> {
+  await using folder = await temporaryFolder();
+  const keys = join(folder.path, 'keys');
+  const lines = ['operator:%:scopes=ask+chat+admin', 'app:%:subclients', 'other:%:scopes=ask+chat'].map((line) =>
+    line.replace('%', `sha256:${digestOf(keyOf(line.split(':')[0] ?? ''))}`),
+  );
+  await replaceFile(keys, `${lines.join('\n')}\n`);
+  const audit = { MODEL_API_AUDIT_FILE: join(folder.path, 'audit.jsonl'), MODEL_API_STATE_FOLDER: folder.path };
+  const common = { MODEL_API_KEYS_FILE: keys, MODEL_API_FILES: 'store', ...audit };
+  if (kind === 'redis') {
+    await using redis = await startRedis('--appendonly', 'yes', '--appendfsync', 'always');
+    return await test({ folder, env: { ...common, MODEL_API_STORE: redis.url } });
+  }
+  const memory = { ...common, MODEL_API_FILES: 'memory' };
+  const file = { ...common, MODEL_API_STORE: `sqlite:${folder.path}/store.db` };
+  await test({ folder, env: kind === 'memory' ? memory : file });
+}
+
+/** Stores one of each kind for a client. */
+async function fill(service: Service, headers: Record<string, string>): Promise<void> {
+  const text = `I am ${marker}`;
+  expect((await service.post('/chat', { message: text }, headers)).status).toBe(200);
+  expect((await service.post('/v1/responses', { model: 'eliza', input: text }, headers)).status).toBe(200);
+  expect((await service.post('/ask', { prompt: text }, { ...headers, 'idempotency-key': 'once' })).status).toBe(200);
+  await untilEnded(service, await askInBackground(service, text, headers), headers);
+  expect((await upload(service, `${promptLine('a', marker)}\n`, { purpose: 'batch' }, headers)).status).toBe(200);
+}
+
+async function counts(service: Service, headers: Record<string, string>): Promise<Record<string, number>> {
+  const { text } = await service.get('/export', headers);
+  const last = JSON.parse(text.trimEnd().split('\n').at(-1) ?? '') as { counts: Record<string, number> };
+  return last.counts;
+}
+
+const all = { conversation: 1, job: 1, response: 1, file: 1 };
+
+describe.each(['memory', 'sqlite', 'redis'] as const)('With the store %s', (kind) => {
+  it('a purge removes a client with its sub-clients, ends its running job, and leaves a receipt', () =>
+    withPlace(kind, async ({ env }) => {
+      await using service = await startService({ env });
+      for (const headers of [app, ada, headersOf('other')]) await fill(service, headers);
+      for (const headers of [app, ada, headersOf('other')]) expect(await counts(service, headers)).toEqual(all);
+      const { status, body } = await service.post('/store/purge', { client: 'key app' }, operator);
+      expect([status, body.clients]).toEqual([200, ['key app', 'key app/ada']]);
+      const removed = { conversations: 2, jobs: 2, responses: 2, files: 2, idempotency: 2 };
+      expect(body.removed).toMatchObject(removed);
+      for (const headers of [app, ada]) expect(await counts(service, headers)).toEqual({});
+      expect(await counts(service, headersOf('other'))).toEqual(all);
+      const { records } = (await service.get('/audit?limit=100', operator)).body as { records: object[] };
+      const receipt = { act: 'client_purge_ended', by: 'key operator', target: 'key app', counts: removed };
+      expect(records.find((each) => 'act' in each && each.act === 'client_purge_ended')).toMatchObject(receipt);
+      expect(JSON.stringify(records)).not.toContain(marker);
+      await fill(service, ada); // a new beginning
+      expect(await counts(service, ada)).toEqual(all);
+    }));
+});
+
+describe('prompt-relay export', () => {
+  it('writes everything to a new folder that only its owner can read, and to no other', () =>
+    withPlace('sqlite', async ({ folder, env }) => {
+      await using service = await startService({ env });
+      await fill(service, app);
+      const to = join(folder.path, 'mine');
+      const address = { PROMPT_RELAY_URL: service.url, PROMPT_RELAY_KEY: keyOf('app') };
+      const { code, stdout } = await runCommand(['export', '--to', to], { env: address });
+      expect([code, stdout]).toEqual([0, expect.stringMatching(/1 conversation.*\nSHA-256 [0-9a-f]{64}\n$/s)]);
+      expect((await stat(to)).mode & 0o777).toBe(0o700);
+      expect((await stat(join(to, 'data.jsonl'))).mode & 0o777).toBe(0o600);
+      expect(await readFile(join(to, 'data.jsonl'), 'utf8')).toContain(marker);
+      const [name = ''] = await readdir(join(to, 'files'));
+      expect(await readFile(join(to, 'files', name), 'utf8')).toBe(`${promptLine('a', marker)}\n`);
+      expect((await runCommand(['export', '--to', to], { env: address })).code).toBe(74);
+      const record = await until(async () => {
+        const { records } = (await service.get('/audit', operator)).body as { records: { act: string }[] };
+        return records.find(({ act }) => act === 'client_exported');
+      }, 'the record');
+      expect(record).toMatchObject({ by: 'key app', target: 'key app', sha256: /SHA-256 (\w+)/.exec(stdout)?.[1] });
+    }));
+});

@@ -1,0 +1,71 @@
+import { createHash } from 'node:crypto';
+import { type ExportCore, type ExportEnd, exportOf } from '../../../../src/features/retention/export.js';
+import { deliveryTable } from '../../../../src/features/webhooks/deliveries.js';
+import { memoryStore } from '../../../../src/primary/store/memory/memory-store.js';
+import { jobRequest, plainForm } from '../../../support/jobs/job-records.js';
+import { StoreHarness } from '../../../support/stores/conversations.js';
+import { deliveriesIn, deliveryOf } from '../../../support/stores/delivery-store-contract.js';
+import { fileOf } from '../../../support/stores/file-store-contract.js';
+import { nodeOf } from '../../../support/stores/response-store-contract.js';
+
+const client = 'alice';
+const limits = { maxResponses: 10, maxBytes: 1e6, ttlMs: 1e15 };
+
+/** Returns the lines of an export, and what its record has. */
+async function exported(core: ExportCore, of = client) {
+  const ends: ExportEnd[] = [];
+  const lines: string[] = [];
+  for await (const line of exportOf(core, of, 'now', async (end) => void ends.push(end))) lines.push(line);
+  return { lines, ends, values: lines.map((line) => JSON.parse(line) as Record<string, unknown>) };
+}
+
+async function filled() {
+  const harness = new StoreHarness({ maxConversations: 1000 });
+  const store = memoryStore([deliveryTable]);
+  for (let count = 0; count < 101; count++) harness.chat();
+  for (const owner of [client, 'bob']) {
+    const at = { createdAt: 5, expiresAt: 1e15 };
+    await store.files.create(fileOf(`file-${owner}`, { client: owner, name: '../../evil', ...at }));
+    await store.files.append([{ id: `file-${owner}`, data: Buffer.from('bytes of the file') }]);
+    await store.files.complete(`file-${owner}`, { purpose: 'user_data', lines: 0, expiresAt: 1e15 });
+    const request = jobRequest({ client: owner });
+    await store.jobs.accept({ id: `job-${owner}`, title: 'Hi', form: plainForm, createdAt: 5, request });
+    await store.responses.put(nodeOf(`response-${owner}`, null, { client: owner, createdAt: 5 }), limits);
+    await deliveriesIn(store).add(deliveryOf(`delivery-${owner}`, { client: owner }));
+  }
+  return { store, conversations: harness.store, config: { readBack: true } };
+}
+
+describe('An export', () => {
+  it('has everything of its client and nothing of others, its numbers, and its digest', async () => {
+    const { lines, values, ends } = await exported(await filled());
+    const counts = { conversation: 101, job: 1, response: 1, file: 1, deliveries: 1 };
+    const sha256 = createHash('sha256').update(lines.slice(0, -1).join('')).digest('hex');
+    expect(values.at(-1)).toEqual({ kind: 'end', counts, sha256 });
+    expect(ends).toEqual([{ counts, sha256 }]);
+    expect(lines.join('')).not.toContain('bob');
+    expect(values.filter(({ kind }) => kind === 'file_data')).toEqual([
+      { kind: 'file_data', id: 'file-alice', base64: Buffer.from('bytes of the file').toString('base64') },
+    ]);
+    expect(values.filter(({ kind }) => kind === 'conversation_data').length).toBeGreaterThan(200);
+  });
+
+  it('is empty for a client without data, and has no conversations if clients may not read them back', async () => {
+    const core = await filled();
+    expect((await exported(core, 'eve')).values.at(-1)).toMatchObject({ counts: {} });
+    expect((await exported({ ...core, config: { readBack: false } })).ends[0]?.counts).not.toHaveProperty(
+      'conversation',
+    );
+  });
+
+  it('has no last line if it cannot be recorded', async () => {
+    const core = await filled();
+    const lines: string[] = [];
+    const failing = async () => {
+      for await (const line of exportOf(core, client, 'now', () => Promise.reject(new Error('no record'))))
+        lines.push(line);
+    };
+    await expect(failing()).rejects.toThrow('no record');
+    expect(lines.join('')).not.toContain('"kind":"end"');
+  });
+});
