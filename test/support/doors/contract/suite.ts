@@ -31,10 +31,11 @@ export function describeContract(name: string, start: Start): void {
   });
 }
 
-/** Tests that part of the HTTP contract that depends on the model CLI. */
-export function describeModelContract(name: string, start: Start): void {
+/** Tests that part of the HTTP contract that depends on the model CLI. The demo model shows the rest. */
+export function describeModelContract(name: string, start: Start, takesMessages = false): void {
   describe(`The contract of jobs, with ${name},`, () => {
-    describeAnswers(start);
+    const { answering, stalling } = describeAnswers(start);
+    if (takesMessages) describeMessages(answering, stalling);
   });
 }
 
