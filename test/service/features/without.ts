@@ -64,41 +64,39 @@ export async function copyOf(paths: readonly string[]): Promise<TemporaryFolder>
   return folder;
 }
 
+type Pair = readonly [there: string, gone: string];
+
+function separates(set: readonly string[], [there, gone]: Pair): boolean {
+  return set.includes(gone) && !set.includes(there);
+}
+
 /**
  * Returns few sets of features so that for any two features, one set has the second and not the first, unless the first
  * needs the second. So each feature runs without each other one in some service.
  */
 export function separatingSets(): string[][] {
-  for (let count = 2; ; count++) {
-    const places = placesIn(count);
-    if (places === null) continue;
-    return Array.from({ length: count }, (_, place) => names.filter((name) => has(places.get(name) ?? 0, place)));
+  const sets: string[][] = [];
+  let left: Pair[] = names.flatMap((gone) => {
+    const dependents = withDependents(gone);
+    return names.filter((there) => !dependents.includes(there)).map((there) => [there, gone] as const);
+  });
+  while (left.length > 0) {
+    const set = widestSet(left);
+    sets.push(set);
+    left = left.filter((pair) => !separates(set, pair));
   }
+  return sets;
 }
 
-/** Returns for each feature in which of `count` sets it is, as bits; null if there are too few sets. */
-function placesIn(count: number): Map<string, number> | null {
-  const half = Array.from({ length: 2 ** count }, (_, bits) => bits).filter(
-    (bits) => sizeOf(bits, count) === count >> 1,
-  );
-  const found = new Map<string, number>();
-  for (const { name, needs = [] } of features as readonly PrimaryFeature[]) {
-    const neededBits = needs.reduce((bits, each) => bits | (found.get(each) ?? 0), 0);
-    const fits = (bits: number) =>
-      [...found].every(
-        ([other, its]) => (bits & ~its) !== 0 && ((its & ~bits) !== 0 || withDependents(other).includes(name)),
-      );
-    const bits = half.map((own) => own | neededBits).find(fits);
-    if (bits === undefined) return null;
-    found.set(name, bits);
+/** Adds features, each with those that need it, as long as the set separates more of these pairs. */
+function widestSet(pairs: readonly Pair[]): string[] {
+  let set: string[] = [];
+  for (let most = 0; ; ) {
+    const wider = names.map((name) => [...new Set([...set, ...withDependents(name)])]);
+    const counts = wider.map((each) => pairs.filter((pair) => separates(each, pair)).length);
+    const count = Math.max(...counts);
+    if (count <= most) return set;
+    most = count;
+    set = wider[counts.indexOf(count)] ?? set;
   }
-  return found;
-}
-
-function has(bits: number, place: number): boolean {
-  return (bits & (1 << place)) !== 0;
-}
-
-function sizeOf(bits: number, count: number): number {
-  return Array.from({ length: count }, (_, place) => place).filter((place) => has(bits, place)).length;
 }
