@@ -10,16 +10,8 @@ export type Operation = (typeof operations)[number];
 
 /** Outcomes of an admitted job. Each job has exactly one. */
 export const outcomes = [
-  'ok',
-  'timeout',
-  'queue_timeout',
-  'rate_limited',
-  'cli_error',
-  'spawn_error',
-  'cancelled',
-  'shutting_down',
-  'store_unavailable',
-  'internal_error',
+  ...(['ok', 'timeout', 'queue_timeout', 'rate_limited', 'cli_error'] as const),
+  ...(['spawn_error', 'cancelled', 'shutting_down', 'store_unavailable', 'internal_error'] as const),
 ] as const;
 export type Outcome = (typeof outcomes)[number];
 export type FailedOutcome = Exclude<Outcome, 'ok'>;
@@ -430,6 +422,10 @@ const jobEnd = {
   output: z.array(placedOutput).readonly().optional(),
 };
 
+/** Message that the user has added while the model wrote its answer. `at`: UTF-16 units of the answer before it. */
+export const addedMessage = z.object({ at: z.int().nonnegative(), text: z.string() }).readonly();
+export type AddedMessage = z.infer<typeof addedMessage>;
+
 /**
  * End of a successful job. If `text` is null, the answer is the sum of the deltas; otherwise a CLI has corrected its
  * answer.
@@ -447,6 +443,8 @@ export const jobDone = z
     stopSequence: z.string().nullable(),
     /** Calls that the client must answer, in order; omitted if the model has made none. */
     calls: z.array(toolCall).readonly().optional(),
+    /** Messages that the model has got during its answer, for a job without a stored conversation. */
+    additions: z.array(addedMessage).readonly().optional(),
     /** Whether the model stopped before the end of its answer, at `maxTokens` or at a limit of the model. */
     isCutShort: z.boolean().optional(),
     /** Present if the model refused to continue. */

@@ -1,12 +1,8 @@
 import { z } from 'zod';
-import { usage } from './job.js';
+import { addedMessage, usage } from './job.js';
 
 /** Bytes of all messages that are added to one answer: nothing else limits them, and they are sent in one piece. */
 export const maxAddedBytes = 256 * 1024;
-
-/** Message that the user has added while the model wrote its answer. `at`: UTF-16 units of the answer before it. */
-const addedMessage = z.object({ at: z.int().nonnegative(), text: z.string() }).readonly();
-export type AddedMessage = z.infer<typeof addedMessage>;
 
 /** Data that a conversation stores with an answer: the model, its usage, and marks. */
 export const turnFigures = z

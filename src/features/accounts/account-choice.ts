@@ -30,7 +30,7 @@ export interface AccountState {
 }
 
 /** Account of a job, and why it was chosen, as the end of a sentence after *because*. */
-export interface PickedAccount<A> {
+interface PickedAccount<A> {
   readonly account: A;
   readonly reason: string;
 }

@@ -19,7 +19,7 @@ const modelOf: Partial<Readonly<Record<QuotaWindowName, string>>> = {
 /** Limits of a weight: no account gets so few jobs that a new report never comes, or nearly all of them. */
 export const weightLimits = { min: 0.05, max: 4 } as const;
 /** Weight of an account that has reported no quota. */
-export const unknownWeight = 1;
+const unknownWeight = 1;
 /** Share that is left of a window near its limit whose use is not reported. */
 const leftAtWarning = 0.1;
 

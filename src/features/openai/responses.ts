@@ -6,9 +6,9 @@ import { yieldToEventLoop } from '../../shared/clock.js';
 import { invalid, RelayError, storingIsOff } from '../../shared/errors.js';
 import type { AnswerOf, RequestOf } from '../../shared/ipc/peer.js';
 import type { PrimaryCalls } from '../../shared/ipc/protocol.js';
-import type { ContinuedText, JobRequest, Message } from '../../shared/job.js';
+import type { AddedMessage, ContinuedText, JobRequest, Message } from '../../shared/job.js';
 import { chainedInSlices, chainStartInSlices } from '../../shared/text/chain.js';
-import { bytesOfMessages, haveImages, messagesBefore } from '../../shared/text/turns.js';
+import { bytesOfMessages, haveImages, inTurns, messagesBefore, splitAnswer } from '../../shared/text/turns.js';
 import { checkJsonTexts, queryOf } from '../../worker/http/body.js';
 import type { AsyncHandler, Handler, Primary, Reply } from '../../worker/http/exchange.js';
 import { answerRefusal, refusals } from '../../worker/http/refusal.js';
@@ -234,12 +234,15 @@ async function storeResponse(
   const question: Message = { role: 'user', text, ...(images.length > 0 && { images }), ...(results && { results }) };
   const reply = await answer.message();
   const calls = reply.calls?.map((call) => ({ ...call, input: callInput(call.input) }));
-  const messages = [...history, question, { ...reply, ...(calls && { calls }) }];
+  const whole = { ...reply, ...(calls && { calls }) };
+  const { additions } = answer;
+  const turn = additions.length === 0 ? [question, whole] : inTurns([question, ...splitAnswer(whole, additions)]);
+  const messages = [...history, ...turn];
   const head: ContinuedText = {
     id,
     start: await chainStartInSlices(request.system, request.schema, request.offer?.tools, request.search !== undefined),
-    hash: await chainedInSlices(chain?.asked ?? '', [reply]),
-    messageCount: messagesBefore(request) + 2,
+    hash: await hashOf(chain?.asked ?? '', reply, additions),
+    messageCount: messagesBefore(request) + turn.length,
     bytes: (earlier?.bytes ?? 0) + bytesOfMessages(messages),
     hasImages: earlier?.hasImages === true || haveImages(messages),
     openCalls: (reply.calls ?? []).map((call) => ({ ...call, input: '' })),
@@ -248,6 +251,12 @@ async function storeResponse(
   await primary.call('storeResponse', { client, response }).catch(() => {
     place.store = false;
   });
+}
+
+/** Returns the end of the chain. With added messages, no process has exactly these turns, but the chain differs from others. */
+function hashOf(chain: string, reply: Message, additions: readonly AddedMessage[]): Promise<string> {
+  const added = additions.map(({ text }): Message => ({ role: 'user', text }));
+  return chainedInSlices(chain, [...added, reply]);
 }
 
 /** Submits a background job, and answers with the fields that an OpenAI SDK expects, or with the events of the job. */

@@ -1,6 +1,6 @@
 import { orAborted, withResolvers } from '../../shared/async.js';
-import type { Attachment, JobRequest } from '../../shared/job.js';
-import type { AddedMessage, TurnFigures } from '../../shared/turn-figures.js';
+import type { AddedMessage, Attachment, JobRequest } from '../../shared/job.js';
+import type { TurnFigures } from '../../shared/turn-figures.js';
 import type { Turn } from '../cli/contract/adapter.js';
 import type { ConversationState } from '../cli/process/cli-process.js';
 import type { ConversationJournal, TurnChange } from '../store/contract/conversations.js';

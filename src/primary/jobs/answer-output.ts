@@ -1,5 +1,5 @@
 import { cliError } from '../../shared/errors.js';
-import type { Citation, CitingBlock, PlacedSearch, ThinkingForm, Thought } from '../../shared/job.js';
+import type { AddedMessage, Citation, CitingBlock, PlacedSearch, ThinkingForm, Thought } from '../../shared/job.js';
 import type {
   AnswerEvent,
   PassageCited,
@@ -21,6 +21,8 @@ export class AnswerOutput {
   readonly #blocks: { readonly at: number; readonly passages: NonNullable<PassageCited['passage']>[] }[] = [];
   readonly #texts: string[] = [];
   readonly #callIds: string[] = [];
+  /** Messages that the model has received. */
+  readonly additions: AddedMessage[] = [];
   /** Sent text in UTF-16 units, and number of calls whose start was sent. */
   readonly #place = { at: 0, calls: 0 };
 
@@ -63,6 +65,7 @@ export class AnswerOutput {
   /** Records a message that the model has received after the text so far. */
   addMessage(text: string): void {
     this.#thoughts.close(this.#place);
+    if (this.#record === null) this.additions.push({ at: this.#place.at, text });
     this.#record?.addMessage(text);
   }
 

@@ -1,4 +1,4 @@
-import type { Citation, CitingBlock, PlacedSearch, Thought, TokenEstimate } from '../../shared/job.js';
+import type { AddedMessage, Citation, CitingBlock, PlacedSearch, Thought, TokenEstimate } from '../../shared/job.js';
 import type { OptionalWish, TurnEnd } from '../cli/contract/adapter.js';
 
 /** End of a strategy. `text` is the whole answer if it differs from the streamed text; otherwise null. */
@@ -20,4 +20,6 @@ export interface Answered extends StrategyEnd {
   readonly searches?: readonly PlacedSearch[];
   readonly citations?: readonly Citation[];
   readonly blocks?: readonly CitingBlock[];
+  /** Messages that the model has got during its answer, for a job without a stored conversation. */
+  readonly additions?: readonly AddedMessage[];
 }

@@ -81,6 +81,7 @@ export class Answering {
     return {
       ...end,
       ...this.#output.searches(end.text),
+      additions: this.#output.additions,
       model: this.#publicName(end.model),
       thoughts,
       blocks,

@@ -23,7 +23,7 @@ const passingOutcomes: readonly Outcome[] = ['cli_error', 'queue_timeout', 'shut
 /** Returns the end of an answered job. */
 export function doneEnd(job: Job, answered: Answered, conversation: ConversationSnapshot | null): JobDone {
   const { text, usage, model, estimate, stopSequence, calls, isCutShort, ignores, thoughts = [] } = answered;
-  const { searches = [], citations = [], blocks = [] } = answered;
+  const { searches = [], citations = [], blocks = [], additions = [] } = answered;
   const answer = { text, usage, model: model ?? job.route.label, estimate, stopSequence, conversation };
   const more = {
     ...(calls !== undefined && { calls }),
@@ -32,6 +32,7 @@ export function doneEnd(job: Job, answered: Answered, conversation: Conversation
     ...(searches.length > 0 && { searches }),
     ...(citations.length > 0 && { citations }),
     ...(blocks.length > 0 && { blocks }),
+    ...(additions.length > 0 && { additions }),
     ...(ignores && { ignores }),
   };
   return { type: 'job-end', outcome: 'ok', ...answer, ...more, ...job.figures };

@@ -1,4 +1,4 @@
-import { type Attachment, isDocument, type JobRequest, type Message } from '../job.js';
+import { type AddedMessage, type Attachment, isDocument, type JobRequest, type Message } from '../job.js';
 
 /** Separator of two texts in one message. */
 export const blankLine = '\n\n';
@@ -157,4 +157,19 @@ type MessageParts = { readonly [field in 'calls' | 'results']?: Message[field] |
 /** Returns all texts of a message. */
 export function messageTexts({ text, calls = [], results = [] }: MessageParts): readonly string[] {
   return [text, ...calls.map(({ input }) => input), ...results.map((result) => result.text)];
+}
+
+/** Splits an answer at the messages that were added to it. Its calls belong to the last piece. */
+export function splitAnswer(answer: Message, additions: readonly AddedMessage[]): Message[] {
+  const { role, text } = answer;
+  const starts = [0, ...additions.map(({ at }) => Math.min(at, text.length))];
+  return starts.flatMap((start, index) => {
+    const piece = text.slice(start, starts[index + 1]);
+    const addition = additions[index];
+    if (addition === undefined) return [{ ...answer, text: piece }];
+    return [
+      { role, text: piece },
+      { role: 'user' as const, text: addition.text },
+    ];
+  });
 }

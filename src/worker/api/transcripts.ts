@@ -1,6 +1,6 @@
 import { usageOf } from '../../shared/api/ask.js';
 import type { TranscriptItem, TranscriptOrder, TranscriptPart } from '../../shared/ipc/protocol.js';
-import type { AddedMessage } from '../../shared/turn-figures.js';
+import type { AddedMessage } from '../../shared/job.js';
 import type { Reply } from '../http/exchange.js';
 import { write } from '../http/responses.js';
 

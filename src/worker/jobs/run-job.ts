@@ -1,6 +1,7 @@
 import type { Clock } from '../../shared/clock.js';
 import { fromWire, isCancelled, RelayError, toRelayError } from '../../shared/errors.js';
 import {
+  type AddedMessage,
   type JobAdmitted,
   type JobDone,
   type JobEnd,
@@ -37,6 +38,8 @@ import { inWordsOf, noteDroppedTools, type ParsedRequest, requestOf, setFallback
 export interface UnsentAnswer {
   /** Returns the answer as the history of the next request will contain it. */
   message(): Promise<Message>;
+  /** Messages that the model has got during its answer. */
+  readonly additions: readonly AddedMessage[];
   /** Returns the JSON body of the answer without streaming. */
   body(): Promise<string>;
 }
@@ -213,6 +216,7 @@ class AnswerWriter {
   #wholeOf(end: JobDone): UnsentAnswer {
     const { calls } = end;
     return {
+      additions: end.additions ?? [],
       message: async () => {
         const text = await this.#text.whole();
         return { role: 'assistant', text, ...(calls !== undefined && { calls }) };

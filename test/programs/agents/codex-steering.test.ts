@@ -51,6 +51,7 @@ describe('A message to an answer of the real codex', () => {
     api.behave = () => respondsSlowly(150, ...'one two three four five'.split(/(?= )/));
     const answer = await stream(service, '/chat', { message: 'Count.' });
     const id = String(answer.headers.get('x-conversation-id'));
+    await answer.next('started');
     await answer.next('delta');
     const { body } = await service.post(`/chat/${id}/steer`, { text: 'Go on.' });
     expect(body).toMatchObject({ reached: 'next_turn' });

@@ -67,6 +67,21 @@ describe('A message to an answer of the real claude', () => {
     expect([first?.split(steer).length, last?.split(steer).length]).toEqual([1, 2]);
   });
 
+  it('is part of the stored response, so that the next one continues with it', async () => {
+    await using service = await startSearching(api, folder.path);
+    playSlowSearch();
+    const tools = [{ type: 'web_search' }];
+    const answered = service.post('/v1/responses', { model: 'opus', input: question.content, tools }, searcher);
+    expect((await steerJob(service, 1)).body).toMatchObject({ reached: 'turn' });
+    const { id } = (await answered).body;
+    const { body: items } = await service.get(`/v1/responses/${id}/input_items`, searcher);
+    expect(JSON.stringify(items.data).split(steer)).toHaveLength(2);
+    api.behave = () => saysSlowly(0, 'Yes.');
+    const next = { model: 'opus', input: 'And tomorrow?', previous_response_id: id };
+    expect((await service.post('/v1/responses', next, searcher)).status).toBe(200);
+    expect(JSON.stringify(api.requests.at(-1)?.body.messages).split(steer)).toHaveLength(2);
+  });
+
   it('is refused after the last search of a job without a conversation', async () => {
     await using service = await startSearching(api, folder.path);
     playSlowSearch();

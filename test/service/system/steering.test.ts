@@ -150,6 +150,17 @@ describe('An answer that is being written', () => {
     expect(await messagesOf(await service(), id)).toHaveLength(4);
   });
 
+  it('is not cut for a message that cannot be queued', async () => {
+    const limits = { MODEL_API_MAX_CONCURRENT: '1', MODEL_API_MAX_JOBS: '1' };
+    await using own = await startService({ env: { MODEL_API_CLI_COMMAND: script('converses.pl'), ...limits } });
+    const [answer, id] = await beginAnswer(own, 'drip 20 20');
+    expect((await own.post('/ask', { prompt: 'later' }, { prefer: 'respond-async' })).status).toBe(202);
+    const refused = await own.post(`/chat/${id}/steer`, { text: 'now', interrupt: true });
+    expect([refused.status, refused.body.error]).toEqual([429, 'concurrency_limited']);
+    const end = (await answer.remainingEvents()).at(-1);
+    expect([end?.event, end?.data.incomplete]).toEqual(['done', undefined]);
+  });
+
   it('cannot be cut if it is no plain text', async () => {
     const schema = { type: 'object', properties: { a: { type: 'string' } } };
     const answer = await stream(await service(), '/chat', { message: slowly, schema });
@@ -175,6 +186,26 @@ describe('A message to an answer', () => {
     expect((await send(second)).body.error).toBe('idempotency_mismatch');
     two.leave();
     await one.remainingEvents();
+  });
+
+  it('is refused when the budget of its key is used up, but the answer can still be ended', async () => {
+    await using folder = await temporaryFolder();
+    const file = join(folder.path, 'keys');
+    const key = 'the-key-of-ada-in-this-test';
+    const write = (option: string) => writeFile(file, `ada:sha256:${digestOf(key)}:${option}\n`, { mode: 0o600 });
+    await write('scopes=chat');
+    const env = { MODEL_API_CLI_COMMAND: script('converses.pl'), MODEL_API_KEYS_FILE: file };
+    await using own = await startService({ env });
+    const asAda = { 'x-api-key': key };
+    expect((await own.post('/chat', { message: 'Hello' }, asAda)).status).toBe(200);
+    const { body } = await own.post('/chat', { message: slowly }, { ...asAda, prefer: 'respond-async' });
+    await untilStatus(own, body.job_id, 'running', asAda);
+    const send = async (message: object) => own.post(`/jobs/${body.job_id}/steer`, message, asAda);
+    await write('tokens=1/day');
+    await own.log('keys_loaded');
+    const refused = await send({ text: 'more' });
+    expect([refused.status, refused.body.reason]).toEqual([429, 'budget']);
+    expect((await send({ interrupt: true })).status).toBe(200);
   });
 
   it('needs a key with the scope of the job', async () => {

@@ -15,7 +15,7 @@ export function triesOr(usual: number): number {
 }
 
 /** Numbers of messages by their fate. `failed`: the next turn has failed, because its program was killed. */
-export type SteeringFates = Record<'turn' | 'next_turn' | 'cut' | 'late' | 'failed', number>;
+type SteeringFates = Record<'turn' | 'next_turn' | 'cut' | 'late' | 'failed', number>;
 
 /** Begins an answer, sends messages at any time, interrupts each third answer, and kills the programs of each fifth. */
 export class SteeringTries {

@@ -1,7 +1,8 @@
 import { unknownUsage } from '../../../../src/primary/cli/contract/adapter.js';
 import { withAdditions } from '../../../../src/primary/conversations/additions.js';
 import { storedFigures } from '../../../../src/primary/store/contract/stored-text.js';
-import type { AddedMessage, TurnFigures } from '../../../../src/shared/turn-figures.js';
+import type { AddedMessage } from '../../../../src/shared/job.js';
+import type { TurnFigures } from '../../../../src/shared/turn-figures.js';
 
 const question = { role: 'user', text: 'Which towns?' } as const;
 const answer = { role: 'assistant', text: 'Let me look. Paris.' } as const;
