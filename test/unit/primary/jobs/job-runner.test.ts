@@ -1,7 +1,6 @@
-import { interruptJob } from '../../../../src/features/steering/steered-job.js';
 import { plainLaunch, type TurnEnd } from '../../../../src/primary/cli/contract/adapter.js';
 import type { ModelChoice } from '../../../../src/primary/cli/models.js';
-import type { Job } from '../../../../src/primary/jobs/job.js';
+import type { Job, TurnControl } from '../../../../src/primary/jobs/job.js';
 import { orAborted, withResolvers } from '../../../../src/shared/async.js';
 import { cliError, RelayError } from '../../../../src/shared/errors.js';
 import type { JobEvent } from '../../../../src/shared/job.js';
@@ -458,7 +457,8 @@ describe('A job that its client ends early', () => {
     await harness.finish();
     harness.health.circuits.tryAgain();
     const { job, running } = await interruptible(harness, ended);
-    expect(interruptJob(running)).toBe(true);
+    running.isInterrupted = true;
+    expect((running.turnControl as TurnControl).interrupt()).toBe(true);
     expect(await job.end()).toMatchObject({ outcome: 'ok', isCutShort: true });
     expect(harness.health.circuits.account.state.name).toBe(state);
     harness.health.circuits.stop();
