@@ -128,7 +128,7 @@ describeWith('/usr/bin/tmux').each(widths)('A terminal of %s columns', (columns)
   it.each([['program', ['--help']], ...commands.map(({ name }) => [name, [name, '--help']] as const)] as const)(
     'shows the help: %s',
     async (name, args) => {
-      await using screen = await Screen.open(nowhere, args, { ...size, rows: 80 });
+      await using screen = await Screen.open(nowhere, args, { ...size, rows: 100 });
       const lines = await screen.shows('ended with 0');
       expect(lines.filter((line) => line.length > columns)).toEqual([]);
       await expectGolden(`help-${name}-${columns}`, lines);
