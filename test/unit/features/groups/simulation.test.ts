@@ -1,0 +1,200 @@
+import { createBudgets } from '../../../../src/features/budgets/primary.js';
+import { createGroups } from '../../../../src/features/groups/primary.js';
+import { Clients, clientBounds } from '../../../../src/primary/access/clients.js';
+import { RecentUsage } from '../../../../src/primary/access/recent-usage.js';
+import type { PrimaryCore, PrimaryPart } from '../../../../src/primary/features/feature.js';
+import type { Ticket } from '../../../../src/primary/jobs/ticket.js';
+import { WaitingRoom } from '../../../../src/primary/jobs/waiting-room.js';
+import { noCharge } from '../../../../src/primary/store/contract/usage.js';
+import { digestOf } from '../../../../src/shared/config/api-keys.js';
+import { dayText } from '../../../../src/shared/config/key-values.js';
+import { readKeysFile } from '../../../../src/shared/config/keys-file.js';
+import { toRelayError } from '../../../../src/shared/errors.js';
+import type { JobRequest } from '../../../../src/shared/job.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
+import { keyOptions } from '../../../support/basics/key-options.js';
+
+const [day, stepMs, slots] = [86_400_000, 30_000, 4];
+/** Tokens of each job, which takes one step. */
+const tokens = 1000;
+
+/** Member of a group: the client of a key, or a person with the group in the header of the proxy. */
+interface Member {
+  readonly client: string;
+  readonly group: string;
+  readonly named: readonly string[];
+  jobs: number;
+  lastStart: number;
+  longestWait: number;
+  readonly refusals: Set<string>;
+}
+
+const sizes = { bio: 25, chem: 25, math: 25, art: 25, law: 25, physics: 25, bio101: 30, bio102: 20 };
+
+function createMembers(start: number): Member[] {
+  return Object.entries(sizes).flatMap(([group, size], index) =>
+    Array.from({ length: size }, (_, number) => {
+      const isPerson = index % 2 === 1;
+      const client = `${isPerson ? 'sso' : 'key'} ${group}${number}`;
+      const counts = { jobs: 0, lastStart: start, longestWait: 0, refusals: new Set<string>() };
+      return { client, group, named: isPerson ? [group] : [], ...counts };
+    }),
+  );
+}
+
+/** A day of the service: every member always has two jobs, and 4 slots serve them. The parts that decide are the real ones. */
+class SimulatedDay {
+  readonly clock = new FakeClock();
+  /** The day begins at noon, because groups end at midnight. */
+  readonly midnight = Math.ceil(this.clock.now() / day + 1) * day;
+  readonly start = this.midnight - day / 2;
+  readonly members = createMembers(this.start);
+  readonly #clients: Clients;
+  readonly #usage = new RecentUsage(this.clock);
+  readonly #room: WaitingRoom;
+  readonly #parts: readonly PrimaryPart[];
+  readonly #open = new Map<Ticket, { readonly member: Member; readonly request: JobRequest; hasStarted: boolean }>();
+  mostRunning = 0;
+  lastStartInCourse = 0;
+
+  constructor(groupLinesOf: (midnight: string) => readonly string[]) {
+    const keyLines = this.members.flatMap(({ client, group }) => {
+      const [kind, name] = client.split(' ');
+      return kind === 'key' ? [`${name}:sha256:${digestOf(client)}:group=${group}`] : [];
+    });
+    const content = readKeysFile([...keyLines, ...groupLinesOf(dayText(this.midnight))].join('\n'), keyOptions);
+    expect(content.faults).toEqual([]);
+    const { keys: namedKeys, groupLines: lines, personLines } = content;
+    const settings = { apiKeys: [], namedKeys, groupLines: lines, personLines, needsKey: true };
+    this.#clients = new Clients({ ...settings, rateMaxRequests: 0, rateWindowMs: 1 }, this.clock);
+    for (const { client, named } of this.members) if (named.length > 0) this.#clients.recordPerson(client, named);
+    const core = { host: { clock: this.clock }, clients: this.#clients, recentUsage: this.#usage };
+    this.#parts = [createBudgets, createGroups].map((create) => create(core as unknown as PrimaryCore));
+    const boundsOf = clientBounds({ clientMaxConcurrent: 0 }, (client) => this.#clients.optionsOf(client));
+    const limits = { maxActive: slots, maxWaiting: 2000, maxWaitingBytes: 1e9, cliLimits: {} };
+    this.#room = new WaitingRoom(limits, this.clock, boundsOf);
+  }
+
+  async run(): Promise<void> {
+    await this.clock.advance(this.start - this.clock.now());
+    for (let step = 0; step < day / stepMs; step++) {
+      this.#submit();
+      this.#startGranted();
+      await this.clock.advance(stepMs);
+      this.#endRunning();
+      this.#room.check();
+    }
+  }
+
+  /** Lets each member that is not refused have two jobs. */
+  #submit(): void {
+    const counts = new Map<Member, number>();
+    for (const { member } of this.#open.values()) counts.set(member, (counts.get(member) ?? 0) + 1);
+    for (const member of this.members)
+      for (let count = counts.get(member) ?? 0; count < 2; count++) if (!this.#admit(member)) break;
+  }
+
+  #admit(member: Member): boolean {
+    const { client, named } = member;
+    const request = { client, groups: this.#clients.countedGroupsOf(client, named) } as unknown as JobRequest;
+    if (!this.#isAccepted(member, request)) return false;
+    const gates = this.#parts.flatMap(({ job }) => job?.gatesOf?.(request) ?? []);
+    const ticket = this.#room.admit({ client, bytes: 1, cli: 'claude', lane: client, gates, heldBy: () => null });
+    this.#open.set(ticket, { member, request, hasStarted: false });
+    return true;
+  }
+
+  #isAccepted(member: Member, request: JobRequest): boolean {
+    try {
+      this.#clients.checkAccess(member.client, this.clock.now());
+      for (const { job } of this.#parts) job?.start?.(request);
+      return true;
+    } catch (error) {
+      member.refusals.add(toRelayError(error).message);
+      return false;
+    }
+  }
+
+  /** Starts the jobs with a slot, and ends those that are refused there, until no further job gets a slot. */
+  #startGranted(): void {
+    for (let isNew = true; isNew; ) {
+      isNew = false;
+      for (const [ticket, job] of this.#open) {
+        if (ticket.isWaiting || job.hasStarted) continue;
+        isNew = true;
+        if (this.#isAccepted(job.member, job.request)) this.#countStart(job);
+        else this.#end(ticket);
+      }
+    }
+    const inGroup = [...this.#open.values()].filter(({ member, hasStarted }) => hasStarted && member.group === 'chem');
+    this.mostRunning = Math.max(this.mostRunning, inGroup.length);
+  }
+
+  #countStart(job: { member: Member; hasStarted: boolean }): void {
+    const { member } = job;
+    const now = this.clock.now();
+    job.hasStarted = true;
+    member.longestWait = Math.max(member.longestWait, now - member.lastStart);
+    member.lastStart = now;
+    if (member.group === 'bio101') this.lastStartInCourse = now;
+  }
+
+  #endRunning(): void {
+    for (const [ticket, { member, request, hasStarted }] of this.#open) {
+      if (!hasStarted) continue;
+      member.jobs++;
+      this.#usage.jobEnded(request, { ...noCharge, outputTokens: tokens });
+      this.#end(ticket);
+    }
+  }
+
+  #end(ticket: Ticket): void {
+    this.#open.delete(ticket);
+    ticket[Symbol.dispose]();
+  }
+}
+
+describe('A day of 200 people in 6 groups and 2 courses on 4 slots', () => {
+  const simulated = new SimulatedDay((midnight) => [
+    '@institute tokens=20000000/day',
+    '@bio in=institute each=weight:2',
+    '@chem in=institute running=1',
+    '@math in=institute each=concurrent:1',
+    '@art tokens=100000/day',
+    '@law running=4',
+    '@physics tokens=9000000/week',
+    `@bio101 expires=${midnight}`,
+    '@bio102 each=tokens:20000/day',
+  ]);
+  beforeAll(() => simulated.run(), 120_000);
+
+  const membersOf = (group: string) => simulated.members.filter((member) => member.group === group);
+  const jobsOf = (group: string) => membersOf(group).reduce((sum, { jobs }) => sum + jobs, 0);
+
+  it('has shares within 5 % of what the lines say', () => {
+    const perShare = { bio: 2, chem: 1, math: 1, law: 1, physics: 1 };
+    const shares = Object.entries(perShare).map(([group, weight]) => jobsOf(group) / membersOf(group).length / weight);
+    const mean = shares.reduce((sum, share) => sum + share, 0) / shares.length;
+    for (const share of shares) expect(Math.abs(share / mean - 1)).toBeLessThan(0.05);
+    expect(Object.keys(sizes).reduce((sum, group) => sum + jobsOf(group), 0)).toBe((slots * day) / stepMs);
+  });
+
+  it('ends no group or member above a budget, by more than the jobs that ran', () => {
+    expect(jobsOf('art')).toBeGreaterThanOrEqual(200);
+    expect(jobsOf('art')).toBeLessThan(2 * (100 + slots));
+    for (const { jobs } of membersOf('bio102')) expect([40, 41, 42]).toContain(jobs);
+    expect(simulated.mostRunning).toBe(1);
+  });
+
+  it('refuses the members of an ended course, whose waiting jobs do not start either', () => {
+    expect(jobsOf('bio101')).toBeGreaterThan(500);
+    expect(simulated.lastStartInCourse).toBeLessThan(simulated.midnight);
+    for (const { refusals } of membersOf('bio101'))
+      expect([...refusals]).toEqual([expect.stringContaining('the group bio101 ended at ')]);
+  });
+
+  it('lets nobody starve whom no line limits', () => {
+    const free = ['bio', 'chem', 'math', 'law', 'physics'].flatMap(membersOf);
+    expect(Math.max(...free.map(({ longestWait }) => longestWait))).toBeLessThan(3_600_000);
+  });
+});
