@@ -71,7 +71,7 @@ describe('A line of a keys file', () => {
     [`ada:sha256:${digestOf('')}`, 'this is the digest of an empty key'],
     [
       `ada:sha256:${digest}:`,
-      'unknown option; the options are scopes, rate, concurrent, queue, weight, models, accounts, fallback, group, subclients, expires, previous, tokens, cost, running, webhooks, own_keys, priority, search',
+      'unknown option; the options are scopes, rate, concurrent, queue, weight, models, accounts, fallback, group, subclients, expires, previous, tokens, cost, running, webhooks, own_keys, store, priority, search',
     ],
     [`ada:sha256:${digest}:queue=1,`, 'unknown option; the options are'],
     [`ada:sha256:${digest}: queue=1`, 'unknown option " queue"; did you mean queue?'],
@@ -124,15 +124,15 @@ describe('A line of a keys file', () => {
     [`ada:sha256:${digest}:webhooks=https://example.org`, 'the option webhooks must be an https:// or http:// URL'],
     [
       '@biology',
-      'after the name and a blank there must be one or more of models=, expires=, tokens=, cost=, running=, each=, in=, and no other option',
+      'after the name and a blank there must be one or more of models=, expires=, tokens=, cost=, running=, store=, each=, in=, and no other option',
     ],
     [
       '@* expires=2027-01-31',
-      'after the name and a blank there must be one or more of tokens=, cost=, running=, and no other',
+      'after the name and a blank there must be one or more of tokens=, cost=, running=, store=, and no other',
     ],
     [
       '@* each=tokens:5/day',
-      'after the name and a blank there must be one or more of tokens=, cost=, running=, and no other',
+      'after the name and a blank there must be one or more of tokens=, cost=, running=, store=, and no other',
     ],
     ['@biology expires=2027-02-31', 'the option expires must be a day such as 2027-01-31'],
     ['@biology each', 'each= must have an option of each member, such as each=tokens:200000/week: unknown option;'],
