@@ -22,10 +22,15 @@ const formFields = {
   isFollowed: z.literal(true).optional(),
   /**
    * For a line of a file: the id that its client has given it, the fields that the service ignores, and whether
-   * calls are written as `function_call`.
+   * calls are written as `function_call`; the batch that runs the line.
    */
   line: z
-    .object({ customId: z.string(), ignored: z.array(z.string()).readonly(), isLegacyCall: z.boolean() })
+    .object({
+      customId: z.string(),
+      ignored: z.array(z.string()).readonly(),
+      isLegacyCall: z.boolean(),
+      batch: z.string().optional(),
+    })
     .readonly()
     .optional(),
   /** What its response repeats of the request. */

@@ -118,6 +118,7 @@ const words: Readonly<Record<string, { readonly pattern: RegExp; readonly named:
     batches: {
       pattern: /batch/i,
       named: {
+        'src/shared/background.ts': 'the batch of a stored line, by which Redis knows whether a host may run it',
         ...namesIn('what each store implements', [
           'src/primary/store/contract/files.ts',
           'src/primary/store/memory/memory-files.ts',

@@ -115,8 +115,8 @@ export class LineSender {
 
   async #submit(worker: LineWorker, jobId: string, line: FileLine, hasRoom: boolean): Promise<void> {
     if (this.#stopping.signal.aborted) return;
-    const { api, client, caller, inputFile: file } = this.#batch;
-    const { refused } = await worker.submitLine({ api, client, caller, jobId, file, line, hasRoom });
+    const { id: batch, api, client, caller, inputFile: file } = this.#batch;
+    const { refused } = await worker.submitLine({ batch, api, client, caller, jobId, file, line, hasRoom });
     this.#unsent.delete(jobId);
     if (refused === null) return;
     this.#refused.set(jobId, refused);

@@ -72,7 +72,7 @@ function noApi(): RelayError {
 /** Submits the job of a line. Returns the result of a line that is refused. */
 async function submitLine(parts: LineParts, order: LineOrder): Promise<LineResult | null> {
   const { primary, features, documents, onDefect } = parts;
-  const { client, caller, jobId } = order;
+  const { batch, client, caller, jobId } = order;
   const api = lineApi(order.api, parts);
   const requestId = randomUUID();
   const customId = api.form.customIdIn(order.line.id);
@@ -89,7 +89,7 @@ async function submitLine(parts: LineParts, order: LineOrder): Promise<LineResul
     const source = { locals: { requestId, trace: null, client, groups: caller.groups }, req: { get: header } };
     const job = await requestOf({ ...parsed.job, stream: true }, { primary, documents }, source);
     const { forms: tools, ignored, droppedTools } = parsed;
-    const named = { customId: customId ?? '', ignored, isLegacyCall };
+    const named = { customId: customId ?? '', ignored, isLegacyCall, batch };
     const form = { route: api.name, model: parsed.model, tools, isStructured: job.schema !== null, line: named };
     if (droppedTools.length > 0) primary.call('toolsIgnored', { client, route: api.name }).catch(() => {});
     await jobCalls(primary).call('accept', { id: jobId, job, form: { ...form, ...(repeated && { repeated }) } });

@@ -54,6 +54,7 @@ export const batchCaller = z
 /** Order to send a line, which the worker reads from its file. `hasRoom`: whether there is room for the result. */
 export const lineOrder = z
   .object({
+    batch: z.string(),
     api: z.string(),
     client: z.string(),
     jobId: z.string(),

@@ -87,7 +87,7 @@ export class RedisStore implements Store {
     this.answers = new RedisAnswers(redis, clock);
     this.responses = new RedisResponses(redis, limits.ttlMs);
     this.tables = new Map(tables.map((table) => [table.name, new RedisTable(redis, table)]));
-    this.files = new RedisFiles(redis);
+    this.files = new RedisFiles(redis, jobs.run);
     this.upkeep = new RedisUpkeep(redis, limits.ttlMs, tables);
   }
 

@@ -13,7 +13,6 @@ import {
   type StoredPage,
 } from '../../primary/store/contract/files.js';
 import type { FilePurpose, PageOrder } from '../../shared/files.js';
-import { newId } from '../../shared/ids.js';
 import type { RedisConnection } from './redis-connection.js';
 import type { ScriptArguments, ScriptReply } from './redis-link.js';
 
@@ -28,10 +27,11 @@ export class RedisFiles implements FileStore {
   readonly isDurable = true;
   readonly #redis: RedisConnection;
   /** Identifies this service in the batches that it runs. */
-  readonly #run = newId();
+  readonly #run: string;
 
-  constructor(redis: RedisConnection) {
+  constructor(redis: RedisConnection, run: string) {
     this.#redis = redis;
+    this.#run = run;
   }
 
   async usageOf(holder: string): Promise<FileUsage> {

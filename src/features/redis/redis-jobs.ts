@@ -61,8 +61,8 @@ export class RedisJobs implements SharedJobs {
   readonly #limits: RedisJobLimits;
   readonly #clock: Clock;
   readonly #texts: JobTexts;
-  /** Identifies this service in the jobs that it starts. */
-  readonly #run = newId();
+  /** Identifies this service in the jobs that it starts, and in the batches that it runs. */
+  readonly run = newId();
   /** Waiting jobs at the last renewal. */
   #waiting: WaitingSeen = { count: 0, id: null, since: null };
   #mayHaveNext = true;
@@ -79,7 +79,7 @@ export class RedisJobs implements SharedJobs {
     this.#messages = messages;
     this.#limits = limits;
     this.#clock = clock;
-    this.#texts = new JobTexts(redis, this.#run, clock);
+    this.#texts = new JobTexts(redis, this.run, clock);
     redis.onBack(() => this.#removeUnanswered());
     redis.onBack(async () => {
       messages.subscribe();
@@ -117,6 +117,7 @@ export class RedisJobs implements SharedJobs {
     const args = {
       ...{ id, client, title, createdAt, operation, requestId, bytes: requestBytes(request), maxJobs, maxBytes },
       ...{ form: JSON.stringify(form), request: JSON.stringify(request) },
+      ...{ batch: form.line?.batch ?? '', run: this.run },
       ...{ maxJobsOfHolder: holder.count, maxBytesOfHolder: holder.bytes },
       ...{ maxJobsOfName: name.count, maxBytesOfName: name.bytes },
     };
@@ -126,6 +127,7 @@ export class RedisJobs implements SharedJobs {
     });
     // A host that was stopped for a while may send a line of a batch that another host has sent meanwhile.
     if (verdict === 'exists') throw storeUnavailable('the job exists already');
+    if (verdict === 'lost') throw storeUnavailable('another host may run the batch of this line');
     if (verdict !== 'ok') throw noRoom(verdict === 'full' ? 'all' : verdict === 'name' ? 'name' : 'holder');
     try {
       await this.#limited(this.#queue.add([{ id, priority: Number(rest[0]) }]));
@@ -140,7 +142,7 @@ export class RedisJobs implements SharedJobs {
 
   async start(id: string, at: number): Promise<boolean> {
     try {
-      const { verdict } = await this.#script('start', { id, at, run: this.#run, leaseTicks });
+      const { verdict } = await this.#script('start', { id, at, run: this.run, leaseTicks });
       this.#unsure.delete(id);
       if (verdict === 'ok') this.#queue.done(id);
       return verdict === 'ok';
@@ -153,7 +155,7 @@ export class RedisJobs implements SharedJobs {
   async end(id: string, { status, endedAt, end }: EndedJob, text: LoggedText): Promise<boolean> {
     const isReplaced = await this.#texts.storeWhole(id, text);
     const ended = { status, at: endedAt, jobEnd: JSON.stringify(end), ttlMs: this.#limits.ttlMs };
-    const { verdict } = await this.#script('finish', { id, run: this.#run, ...ended, isReplaced: isReplaced ? 1 : 0 });
+    const { verdict } = await this.#script('finish', { id, run: this.run, ...ended, isReplaced: isReplaced ? 1 : 0 });
     this.#texts.forget(id);
     this.#queue.done(id);
     return verdict === 'ok';
@@ -242,7 +244,7 @@ export class RedisJobs implements SharedJobs {
   /** Renews the sign of life of this host, and ends the jobs of dead hosts. Called every two seconds. */
   async renew(at: number): Promise<void> {
     const lostJobFields = { lostEnd: JSON.stringify(lostEnd(0, 0)), ttlMs: this.#limits.ttlMs };
-    const { remaining: rest } = await this.#script('renewHost', { run: this.#run, leaseTicks, at, ...lostJobFields });
+    const { remaining: rest } = await this.#script('renewHost', { run: this.run, leaseTicks, at, ...lostJobFields });
     for (const other of [this.#queue, this.#messages]) other.reconnect();
     const [oldest, count, lost] = rest as [Buffer[], number, Buffer[]];
     for (const id of lost) void this.#reportLost(String(id));
@@ -271,7 +273,7 @@ export class RedisJobs implements SharedJobs {
   /** Ends the use of Redis. Jobs that still run here are lost; jobs that were only taken return to the queue. */
   async close(): Promise<void> {
     this.#texts.stop();
-    await this.#script('leave', { run: this.#run }).catch(() => {});
+    await this.#script('leave', { run: this.run }).catch(() => {});
     await this.#limited(this.#queue.close(this.#redis.isUp)).catch(() => {});
     this.#messages.close();
   }

@@ -3,9 +3,12 @@ import { join } from 'node:path';
 import { temporaryFolder } from '../../support/basics/folder.js';
 import { until } from '../../support/basics/until.js';
 import { createBatch, promptLine, resultsIn, untilEnded, upload } from '../../support/clients/batches.js';
+import { plainForm } from '../../support/jobs/job-records.js';
 import { untilTreeGone } from '../../support/jobs/jobs.js';
 import { type Service, script, startWithProgram } from '../../support/service/service.js';
-import { startRedis } from '../../support/stores/redis-server.js';
+import { batchOf } from '../../support/stores/file-store-contract.js';
+import { openRedisAt, startRedis } from '../../support/stores/redis-server.js';
+import { acceptedJob } from '../../support/stores/shared-jobs.js';
 
 const lines = 400;
 const kills = 4;
@@ -127,4 +130,23 @@ describe('A batch on three hosts with one Redis', () => {
       expect(await resultsIn(hostAt(hosts, 1), file)).toHaveLength(counts.completed);
       await expectNoJobs(hosts);
     }));
+});
+
+it('A host that has lost a batch gets no job for a line, even if the line has ended on another host', async () => {
+  await using redis = await startRedis();
+  const limits = { ttlMs: 3_600_000, maxConversations: 1000, clientShare: 250 };
+  const [still, other] = [await openRedisAt(redis.url, limits), await openRedisAt(redis.url, limits)];
+  const line = { customId: 'a', ignored: [], isLegacyCall: false, batch: 'b' };
+  const job = { ...acceptedJob('j1'), form: { ...plainForm, line } };
+  try {
+    await still.files.addBatch(batchOf('b'));
+    await still.files.leaseBatches(1);
+    await until(async () => (await other.files.leaseBatches(60_000)).length === 1, 'the other host to have the batch');
+    await other.jobs.accept(job);
+    await other.jobs.remove('j1');
+    await expect(still.jobs.accept(job)).rejects.toMatchObject({ code: 'store_unavailable' });
+    expect(await other.jobs.find('j1', null)).toBeNull();
+  } finally {
+    await Promise.all([still.close(), other.close()]);
+  }
 });

@@ -90,13 +90,18 @@ local function hasRoom(each, bytes, maxJobs, maxBytes)
   return waiting < tonumber(maxJobs) and (waiting == 0 or waitingBytes + bytes <= tonumber(maxBytes)), waiting
 end
 
--- Stores a job. Returns the priority in BullMQ: the rank among the open jobs of the holder, as if its sub-clients took
+-- Stores a job. batch: the batch that the job is a line of; '' for another job. If this run no longer has the batch, another
+-- host may have run the line, and removed its job. Returns the priority in BullMQ: the rank among the open jobs of the holder, as if its sub-clients took
 -- turns.
 function scripts.accept()
   local id, client, bytes = args.id, args.client, tonumber(args.bytes)
   local fault = checkLists(client)
   if fault then return fault end
   if redis.call('EXISTS', jobOf(id)) == 1 then return {'exists', now} end
+  if args.batch ~= '' then
+    local lease = redis.call('HMGET', keyOf('batch:' .. args.batch), 'run', 'until')
+    if lease[1] ~= args.run or tonumber(lease[2]) <= now then return {'lost', now} end
+  end
   local waitingBytes = tonumber(redis.call('GET', key('bytes')) or '0')
   if redis.call('ZCARD', key('waiting')) >= tonumber(args.maxJobs) or waitingBytes + bytes > tonumber(args.maxBytes) then
     return {'full', now}

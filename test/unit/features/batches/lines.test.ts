@@ -45,7 +45,7 @@ function handlersWith(
 }
 
 const caller = { groups: ['biology'], refusesFallback: true };
-const order = { client: 'key ada', caller, jobId: 'j1', file: 'in', hasRoom: true } as const;
+const order = { batch: 'batch_1', client: 'key ada', caller, jobId: 'j1', file: 'in', hasRoom: true } as const;
 
 /** Returns the line of a file with only this line. */
 function lineOf(file: string | Buffer, id: string | null = 'a') {
@@ -72,7 +72,7 @@ describe('A line of a batch', () => {
       request: {
         id: 'j1',
         job: { text: 'Hi', client: 'key ada', groups: ['biology'], fallbacks: [] },
-        form: { route, line: { customId: 'a' } },
+        form: { route, line: { customId: 'a', batch: 'batch_1' } },
       },
     });
   });
