@@ -8,6 +8,7 @@ import { batches } from './features/batches/feature.js';
 import { budgets } from './features/budgets/feature.js';
 import { codex } from './features/codex/feature.js';
 import { command } from './features/command/feature.js';
+import { courses } from './features/courses/feature.js';
 import { demo } from './features/demo/feature.js';
 import { documents } from './features/documents/feature.js';
 import { fallbacks } from './features/fallbacks/feature.js';
@@ -50,6 +51,7 @@ export const features: readonly (PrimaryFeature & WorkerFeature & CommandFeature
   signOn,
   keysApi,
   lentKeys,
+  courses,
   accounts,
   fallbacks,
   retention,

@@ -12,6 +12,8 @@ import { CommandError, exitCodes, InterruptedError } from './base/errors.js';
 import { LoginFile } from './base/login-file.js';
 import { Terminal } from './base/terminal.js';
 import { commands, parseCommandLine } from './command-line.js';
+import { keyOptions } from './keys-file/key-options.js';
+import { editKeysFile } from './keys-file/keys-file-edit.js';
 import { commandHelp, programHelp } from './render/help.js';
 import { reportsCosts } from './verbs/serve.js';
 
@@ -41,6 +43,8 @@ async function main(): Promise<number | null> {
     settingsFolders: () => settingsFolders(process.env),
     storeSettings: (flag, kinds) => storeSettings(flag, process.env, kinds),
     keysFilePath,
+    keyOptions,
+    editKeysFile: (path, mayMake, edit) => editKeysFile(path, systemClock, mayMake, edit),
     accountsFilePath,
     reportsCosts: () => reportsCosts(process.env),
     loginEnvironment: () => {

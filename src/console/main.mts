@@ -49,9 +49,7 @@ export function App() {
 /** Returns the page of an address: the first one for an empty address. */
 function pageAt(address: string): PageEntry {
   if (address === '' || address === 'conversations') return pages[0]; // an earlier version had that page
-  return (
-    [...pages, documents, data].find(({ id, title }) => id === address || title.toLowerCase() === address) ?? noPage
-  );
+  return [...pages, ...others].find(({ id, title }) => id === address || title.toLowerCase() === address) ?? noPage;
 }
 
 function useVisited(current: PageEntry): readonly PageEntry[] {
@@ -135,19 +133,12 @@ export const pages: readonly [PageEntry, ...PageEntry[]] = [
   { id: 'setup', title: 'Set-up', load: async () => (await import('./setup/page.mjs')).SetupPage },
 ];
 
-/** Page that is not in the navigation; other pages link to it. */
-const documents: PageEntry = {
-  id: 'docs',
-  title: 'Documents',
-  load: async () => (await import('./setup/documents.mjs')).DocumentPage,
-};
-
-/** Page of what is stored, which the footer links to. */
-const data: PageEntry = {
-  id: 'data',
-  title: 'Your data',
-  load: async () => (await import('./data/page.mjs')).DataPage,
-};
+/** Pages that are not in the navigation; other pages link to them. */
+const others: readonly PageEntry[] = [
+  { id: 'docs', title: 'Documents', load: async () => (await import('./setup/documents.mjs')).DocumentPage },
+  { id: 'data', title: 'Your data', load: async () => (await import('./data/page.mjs')).DataPage },
+  { id: 'course', title: 'Course', load: async () => (await import('./courses/page.mjs')).CoursePage },
+];
 
 const noPage: PageEntry = { id: 'none', title: 'No such page', load: async () => NoPage };
 
@@ -164,8 +155,8 @@ function Footer() {
     `prompt-relay ${version} · ${[cli.adapter, cli.version].filter(Boolean).join(' ')}`;
   return html`<footer class="bottom">
     ${version.state === 'ready' && html`<span>${nameOf(version.value)}</span>`}
-    <a href=${hrefOf(documents.id)}>Documents</a>
-    <a href=${hrefOf(data.id)}>Your data</a>
+    <a href=${hrefOf('docs')}>Documents</a>
+    <a href=${hrefOf('data')}>Your data</a>
     <a href="../docs/">API</a>
     <${ThemeChoice} />
   </footer>`;

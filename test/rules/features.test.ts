@@ -204,6 +204,7 @@ const words: Readonly<Record<string, { readonly pattern: RegExp; readonly named:
         ]),
       },
     },
+    courses: { pattern: /\bcourses?\b(?! of)|'\/courses|roster/i, named: {} },
     codex: { pattern: /codex/i, named: {} },
     sqlite: { pattern: /sqlite/i, named: {} },
     redis: {

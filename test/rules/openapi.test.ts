@@ -133,6 +133,8 @@ describe('As OpenAPI 3.1, it', () => {
       'post /keys',
       'patch /keys/{name}',
       'post /keys/{name}/rotate',
+      'post /courses/{course}/members',
+      'patch /courses/{course}/members/{member}',
       'post /lent-keys',
       'post /chat/{conversation_id}/steer',
       'post /jobs/{job_id}/steer',

@@ -71,6 +71,10 @@ export class Client {
     return this.#read({ method: 'DELETE', path, idleTimeoutMs: idleLimits.state }, schema);
   }
 
+  send<T>(method: 'POST' | 'PATCH', path: string, body: object, schema: z.ZodType<T>): Promise<T> {
+    return this.#read({ method, path, body, idleTimeoutMs: idleLimits.cli }, schema);
+  }
+
   startInBackground<T>(path: string, body: object, schema: z.ZodType<T>, signal: AbortSignal): Promise<T> {
     const headers = { Prefer: 'respond-async' };
     return this.#read({ method: 'POST', path, body, headers, idleTimeoutMs: idleLimits.state, signal }, schema);

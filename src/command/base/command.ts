@@ -2,6 +2,7 @@ export { CommandError, exitCodes, usageError } from './errors.js';
 
 import type { PurgeReport, StoreBackup, StoreReport } from '../../shared/api/store.js';
 import type { Clock } from '../../shared/clock.js';
+import type { OptionTable } from '../../shared/config/key-options.js';
 import type { StoreFamily } from '../../shared/config/stores.js';
 import type { Paint } from '../../shared/text/paint.js';
 import type { Client } from './client.js';
@@ -125,6 +126,10 @@ export interface CommandContext {
   reportsCosts(): Promise<boolean | null>;
   /** Returns the environment for the login of a model CLI, without HOME. */
   loginEnvironment(): Readonly<Record<string, string | undefined>>;
+  /** All options of keys that the service knows. */
+  readonly keyOptions: OptionTable;
+  /** Edits the keys file atomically, see `editLines`. A missing file is created if `mayMake` is true. */
+  editKeysFile(path: string, mayMake: boolean, edit: (text: string) => string): Promise<readonly string[]>;
   /** Reads the keys file at `path`, or the configured one if undefined. Throws a CommandError. */
   readKeysFile(path: string | undefined): Promise<string>;
 }

@@ -3,7 +3,7 @@ import { request as requestHttps } from 'node:https';
 import { createParser } from 'eventsource-parser';
 
 export interface HttpRequest {
-  readonly method: 'GET' | 'POST' | 'DELETE';
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   readonly url: string;
   readonly socketPath?: string | undefined;
   readonly headers: Readonly<Record<string, string>>;

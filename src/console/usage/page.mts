@@ -7,6 +7,7 @@ import { costText, countText, durationText } from '../base/format.mjs';
 import { hrefOf, type PageProps } from '../base/router.mjs';
 import { saveFile } from '../base/save-file.mjs';
 import { usageFigures } from '../base/tables.mjs';
+import { CourseLinks } from '../courses/links.mjs';
 import { EmptyState, ErrorNotice } from '../ui/notices.mjs';
 import { type SortableColumn, SortableTable } from '../ui/tables.mjs';
 import { TimeChart, timeText } from './chart.mjs';
@@ -72,6 +73,7 @@ export function UsagePage({ params }: PageProps) {
     <h1>Usage</h1>
     <${Chooser} choices=${choices} months=${months} query=${query} />
     <${UsageView} key=${`${choices.grouping.id} ${query}`} choices=${choices} period=${period} query=${query} setup=${setup} />
+    <${CourseLinks} />
   `;
 }
 

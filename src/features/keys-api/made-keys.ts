@@ -16,7 +16,7 @@ import { formatCount } from '../../shared/text/format.js';
 import type { KeyView, NewKey } from './bodies.js';
 import { ownKeysIn, ownKeysName } from './key-option.js';
 import type { MadeKeyStore } from './made-key-store.js';
-import { type MadeKey, madeKeyClient } from './records.js';
+import { isGroupOwner, type MadeKey, madeKeyClient } from './records.js';
 import type { logEvents } from './shared.js';
 
 /** Texts of the options to set, and null for options to remove. */
@@ -47,8 +47,6 @@ const reloaded: ReloadedFile = {
 };
 /** Largest number of keys that can be made over HTTP. */
 const maxKeys = 1000;
-/** Bytes of the random id of a key. Ids need not be secret, only different for keys with the same name. */
-const idBytes = 6;
 /** Attempts of one change while other hosts change keys, too. */
 const maxAttempts = 10;
 /** Acts of a person on own keys in an hour, because each may write a record. A removal is always possible. */
@@ -68,6 +66,11 @@ export class MadeKeys {
     this.#parts = parts;
     parts.fileFaults.add(reloaded);
     parts.clients.replaceAddedKeys(null); // until they are read
+  }
+
+  /** All keys that were made over HTTP. */
+  get all(): readonly MadeKey[] {
+    return this.#keys;
   }
 
   /** Returns warnings about keys with the name of a key of the operator. Each remains a client of its own. */
@@ -94,12 +97,13 @@ export class MadeKeys {
 
   /** Makes a key. Only its digest is stored. */
   make(by: Actor, name: string, changes: OptionChanges): Promise<NewKey> {
-    const id = randomBytes(idBytes).toString('hex');
+    const id = randomKeyId();
     return this.#update(by, 'key_made', name, () => {
       const { clients, clock } = this.#parts;
       if (!keyNamePattern.test(name)) throw invalid('name', 'must be 1 to 64 letters, digits and . _ -');
       if (clients.keyNames.includes(name)) throw invalid('name', `another key already has the name ${name}`);
-      if (this.#keys.length >= maxKeys) throw new RelayError('forbidden', `there are ${maxKeys} keys made over HTTP`);
+      if (this.#keys.filter(({ owner }) => !isGroupOwner(owner)).length >= maxKeys)
+        throw new RelayError('forbidden', `there are ${maxKeys} keys made over HTTP`);
       const maker = this.#makerOf(by);
       const ownCount = this.#keys.filter(({ owner }) => owner === by.client).length;
       if (maker !== null && ownCount >= ownKeysIn(maker))
@@ -165,8 +169,7 @@ export class MadeKeys {
 
   /** Throws if the client may manage no key on this host. */
   #checkActor(by: Actor): void {
-    if (this.#parts.store === null)
-      throw new RelayError('forbidden', 'keys cannot be made over HTTP: the service has no state folder');
+    if (this.#parts.store === null) throw new RelayError('forbidden', noStore);
     const maker = this.#makerOf(by);
     if (maker !== null && ownKeysIn(maker) === 0)
       throw new RelayError('forbidden', 'this needs the scope admin, or a person signed on with the option own_keys');
@@ -213,30 +216,54 @@ export class MadeKeys {
     }
   }
 
+  /** Returns options with these changes, as an administrator makes them. Throws `validation_error`. */
+  changeOptions(old: KeyOptions, changes: OptionChanges): KeyOptions {
+    return this.#optionsOf(old, null, changes);
+  }
+
   /** Returns all keys, with one of them changed or removed. */
   #keysWith(old: MadeKey, changed: MadeKey | null): readonly MadeKey[] {
     return this.#keys.flatMap((each) => (each === old ? (changed ?? []) : each));
   }
 
+  /** Changes one key of an actor who may change it, see `update`. */
+  #update<T>(by: Actor, act: KeyAct, name: string, change: () => OneChange<T>): Promise<T> {
+    const changeAll = () => {
+      this.#checkActor(by);
+      const { client, ...rest } = change();
+      return { ...rest, changed: [{ name, client }] };
+    };
+    const isCounted = !by.isAdmin && act !== 'key_removed';
+    return this.update(by, act, changeAll, async () => (isCounted ? this.#countOwnAct(by.client) : undefined));
+  }
+
   /**
    * Records an act, stores the keys of its change, and only then activates them. If another host has changed the keys in
-   * between, the change is made again from the new keys.
+   * between, the change is made again from the new keys. The change checks the rights of the actor. `before`: called once
+   * before the act is recorded.
    */
-  #update<T>(by: Actor, act: KeyAct, name: string, change: () => Change<T>): Promise<T> {
+  update<T>(
+    by: Actor,
+    act: KeyAct,
+    change: (keys: readonly MadeKey[]) => KeysChange<T>,
+    before = async (): Promise<void> => {},
+  ): Promise<T> {
     return this.#inLine(async () => {
-      this.#checkActor(by);
       const { store, beforeAct, log } = this.#parts;
+      if (store === null) throw new RelayError('forbidden', noStore);
       for (let attempt = 1; attempt <= maxAttempts; attempt++) {
         await this.#read();
-        const { client, keys, answer } = change();
+        const { changed, keys, answer } = change(this.#keys);
+        if (changed.length === 0) return answer;
         if (attempt === 1) {
-          if (!by.isAdmin && act !== 'key_removed') await this.#countOwnAct(by.client);
-          await beforeAct({ act, by: by.client, target: client, request_id: by.requestId });
+          await before();
+          for (const { client } of changed)
+            await beforeAct({ act, by: by.client, target: client, request_id: by.requestId });
         }
-        if (!(await store?.write(keys))) continue;
+        if (!(await store.write(keys))) continue;
         await this.#activate(keys);
         this.#reportRecords();
-        log.info(act, { name, by: by.client });
+        for (const { name } of changed) log.info(act, { name, by: by.client });
         return answer;
       }
       throw storeUnavailable('other hosts are changing the keys');
@@ -296,11 +323,18 @@ export class MadeKeys {
   }
 }
 
-/** Client of the changed key, all keys after the change, and the answer to its request. */
-interface Change<T> {
-  readonly client: string;
+const noStore = 'keys cannot be made over HTTP: the service has no state folder';
+
+/** Changed keys, all keys after the change, and the answer to its request. */
+export interface KeysChange<T> {
+  readonly changed: readonly Pick<MadeKey, 'name' | 'client'>[];
   readonly keys: readonly MadeKey[];
   readonly answer: T;
+}
+
+/** Change of the key of a client. */
+interface OneChange<T> extends Pick<KeysChange<T>, 'keys' | 'answer'> {
+  readonly client: string;
 }
 
 type KeyAct = keyof typeof logEvents;
@@ -309,6 +343,11 @@ function pick<T>(from: Readonly<Record<string, T>>, names: readonly string[]): R
   return Object.fromEntries(Object.entries(from).filter(([name]) => names.includes(name)));
 }
 
-function randomKey(): string {
+export function randomKey(): string {
   return `pr_${randomBytes(24).toString('base64url')}`;
+}
+
+/** Returns the random id of a key. Ids need not be secret, only different for keys with the same name. */
+export function randomKeyId(): string {
+  return randomBytes(6).toString('hex');
 }

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { RateLimit } from '../../primary/access/rate-limit.js';
-import type { CreatePrimaryPart } from '../../primary/features/feature.js';
+import type { CreatePrimaryPart, PrimaryCore, PrimaryPart } from '../../primary/features/feature.js';
 import type { Handlers } from '../../shared/ipc/peer.js';
 import { sharedMadeKeys } from './made-key-store.js';
 import { MadeKeys, ownActs } from './made-keys.js';
@@ -18,17 +18,42 @@ export const createKeysApi: CreatePrimaryPart = (core) => {
     store: shared === null ? ownFile : sharedMadeKeys(shared, keyOptions),
     ownActsLimit: new RateLimit((client) => [{ client, rate: ownActs }], clock),
   });
-  const handlers: Handlers<typeof calls> = {
-    makeKey: ({ by, name, options }) => keys.make(by, name, options),
-    changeKey: ({ by, name, options }) => keys.change(by, name, options),
-    removeKey: ({ by, name }) => keys.remove(by, name),
-    rotateKey: ({ by, name, oldUntil }) => keys.rotate(by, name, oldUntil),
-    listKeys: ({ by }) => ({ keys: keys.list(by) }),
-  };
-  return {
-    handlers,
-    refreshKeys: async () => (config.needsKey ? keys.refresh() : undefined),
-    removeClients: async (isAmong, by) => ({ keys: await keys.removeOf(isAmong, by) }),
-    findKeyWarnings: () => keys.findWarnings(),
-  };
+  return new KeysPart(keys, config.needsKey);
 };
+
+/** Returns the keys that were made over HTTP, for features that come later in the list. */
+export function madeKeysOf({ earlierParts }: Pick<PrimaryCore, 'earlierParts'>): MadeKeys {
+  const part = earlierParts.find((each) => each instanceof KeysPart);
+  if (part === undefined) throw new Error('the keys made over HTTP must come earlier in the list of features');
+  return part.keys;
+}
+
+class KeysPart implements PrimaryPart {
+  readonly keys: MadeKeys;
+  readonly handlers: Handlers<typeof calls>;
+  readonly #needsKey: boolean;
+
+  constructor(keys: MadeKeys, needsKey: boolean) {
+    this.keys = keys;
+    this.#needsKey = needsKey;
+    this.handlers = {
+      makeKey: ({ by, name, options }) => keys.make(by, name, options),
+      changeKey: ({ by, name, options }) => keys.change(by, name, options),
+      removeKey: ({ by, name }) => keys.remove(by, name),
+      rotateKey: ({ by, name, oldUntil }) => keys.rotate(by, name, oldUntil),
+      listKeys: ({ by }) => ({ keys: keys.list(by) }),
+    };
+  }
+
+  async refreshKeys(): Promise<void> {
+    if (this.#needsKey) await this.keys.refresh();
+  }
+
+  async removeClients(...[isAmong, by]: Parameters<NonNullable<PrimaryPart['removeClients']>>) {
+    return { keys: await this.keys.removeOf(isAmong, by) };
+  }
+
+  findKeyWarnings(): readonly string[] {
+    return this.keys.findWarnings();
+  }
+}

@@ -7,7 +7,7 @@ import { meaningOf } from '../../shared/text/system-error.js';
 
 /** Key that was made over HTTP. */
 export interface MadeKey extends AddedKey {
-  /** Client that has made it. */
+  /** Client that has made it; `@` and the name of a group for a key that the group keeps, whoever made it. */
   readonly owner: string;
   /** Time at which it was made, in milliseconds since the epoch. */
   readonly madeAt: number;
@@ -25,6 +25,11 @@ export function madeKeyClient(
 ): string {
   if (person === null) return encodeClient({ kind: 'made', name, id });
   return encodeClient({ kind: 'sso', name: readClientId(person).name, key: { name, id } });
+}
+
+/** Whether a group keeps a key, so that no client has it among its own keys. */
+export function isGroupOwner(owner: string): boolean {
+  return owner.startsWith('@');
 }
 
 const content = z.object({ version: z.literal(1), keys: z.array(z.unknown()) });

@@ -1,6 +1,6 @@
 import type { OperatorAct } from '../../shared/acts.js';
 import type { ModelCapabilities } from '../../shared/api/models.js';
-import type { LimitUse } from '../../shared/api/usage.js';
+import type { LimitUse, UsageGroup, UsageRow } from '../../shared/api/usage.js';
 import type { JobForm } from '../../shared/background.js';
 import type { Config } from '../../shared/config/config.js';
 import type { FeatureVariables, ValuesOf } from '../../shared/config/feature-variables.js';
@@ -48,6 +48,8 @@ type KeyMembers =
   | 'operatorKeys'
   | 'keyNames'
   | 'personOptions'
+  | 'personLines'
+  | 'groupLines'
   | 'countedGroupsOf'
   | 'replaceAddedKeys'
   | 'replaceLentKeys'
@@ -63,12 +65,20 @@ type BackgroundMember =
   | 'mayStart'
   | 'reportDefect';
 
+interface UsageOrder {
+  readonly since: string | null;
+  readonly until: string | null;
+  readonly groups: readonly UsageGroup[];
+}
+
 /** Parts of the primary that features may use. All of them exist before the first job. */
 export interface PrimaryCore {
   readonly host: Pick<Host, 'clock' | 'random' | 'product' | 'heap' | 'searchPath'> & { readonly log: Logger<string> };
   readonly store: Pick<Store, 'answers' | 'tables' | 'jobs' | 'files' | 'responses' | 'upkeep' | 'openText'>;
   readonly clients: Pick<Clients, 'hasAccess' | 'optionsOf' | 'recordPerson' | GroupMembers | KeyMembers>;
   readonly fileFaults: FileFaults;
+  /** Reports the stored usage of all clients. */
+  readonly usageJournal: { report(client: null, order: UsageOrder): UsageRow[] | Promise<UsageRow[]> };
   readonly recentUsage: Pick<RecentUsage, 'searchesOf' | 'spentIn'>;
   readonly clis: readonly Pick<
     ModelCli,

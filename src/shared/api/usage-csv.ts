@@ -40,7 +40,7 @@ function figuresOf(row: UsageRow): (number | string)[] {
  * Quotes a text. A spreadsheet would run a text as a formula that begins with one of these characters, also in full
  * width or after blanks.
  */
-function textCell(text: string): string {
+export function textCell(text: string): string {
   const plain = /^\s*[=+\-@\uff1d\uff0b\uff0d\uff20]/.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(plain) ? `"${plain.replaceAll('"', '""')}"` : plain;
 }

@@ -73,6 +73,8 @@ export function describeDoor(answering: Running): void {
       ['POST /lent-keys', { seconds: 1 }],
       ['POST /reservations', { group: 'lab' }],
       ['PATCH /keys/some-id', { rate: 1 }],
+      ['POST /courses/some-id/members', { logins: [] }],
+      ['PATCH /courses/some-id/members/some-id', { tokens: 1 }],
       ['POST /keys/some-id/rotate', { old_until: 1 }],
     ])('refuses what is not as documented, before it has been sent where it is too large: %s', async (line, body) => {
       const text = JSON.stringify(body);

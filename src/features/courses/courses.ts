@@ -1,0 +1,252 @@
+import type { PrimaryCore } from '../../primary/features/feature.js';
+import { figureIn, type UsageRow } from '../../shared/api/usage.js';
+import { jobCounts } from '../../shared/api/usage-csv.js';
+import { holderOf, keyClient, ssoClient, writeClientId } from '../../shared/client.js';
+import {
+  type ApiKey,
+  clientOf,
+  digestOf,
+  type GroupLine,
+  type KeyOptions,
+  plainOptions,
+} from '../../shared/config/api-keys.js';
+import type { OptionTable } from '../../shared/config/key-options.js';
+import { dayText } from '../../shared/config/key-values.js';
+import { invalid, RelayError } from '../../shared/errors.js';
+import type { Actor } from '../../shared/ipc/protocol.js';
+import { type MadeKeys, randomKey, randomKeyId } from '../keys-api/made-keys.js';
+import { type MadeKey, madeKeyClient } from '../keys-api/records.js';
+import { courseName, keyNameOf, loginFault, spelling } from './roster.js';
+import {
+  adminName,
+  type Course,
+  type CourseDetail,
+  type Enrolment,
+  type MemberView,
+  maxMembers,
+  memberOptions,
+} from './shared.js';
+
+/** Changes of options of a member; null removes one. */
+type MemberChanges = Readonly<Record<string, string | null>>;
+
+interface CoursesParts extends Pick<PrimaryCore, 'usageJournal'> {
+  readonly clients: PrimaryCore['clients'];
+  readonly keys: Pick<MadeKeys, 'update' | 'changeOptions' | 'all'>;
+  readonly keyOptions: OptionTable;
+  readonly now: () => number;
+}
+
+type Used = Pick<MemberView, 'jobs' | 'failed' | 'tokens' | 'cost_usd'>;
+
+const unused: Used = { jobs: 0, failed: 0, tokens: 0, cost_usd: 0 };
+
+/**
+ * Shows courses, and changes their members, for administrators and for teachers. A course is a group whose line in the
+ * keys file has an end. A teacher sees and changes one group alone.
+ */
+export class Courses {
+  readonly #parts: CoursesParts;
+
+  constructor(parts: CoursesParts) {
+    this.#parts = parts;
+  }
+
+  async list(by: Actor): Promise<Course[]> {
+    const lines = this.#parts.clients.groupLines.filter((line) => this.#mayAdminister(by, line));
+    if (lines.length === 0) return [];
+    const usage = await this.#readUsage();
+    return lines.map((line) => this.#courseOf(line, this.#membersOf(line.name, usage)));
+  }
+
+  async show(by: Actor, name: string): Promise<CourseDetail> {
+    const line = this.#find(by, name);
+    const members = this.#membersOf(line.name, await this.#readUsage());
+    return { course: this.#courseOf(line, members), members };
+  }
+
+  /** Adds people who are no members yet: all of them or nobody. */
+  enrol(by: Actor, course: string, logins: readonly string[], options: MemberChanges): Promise<Enrolment> {
+    const people = new Map(
+      logins.map((login, index) => [spelling(login), { index, key: randomKey(), id: randomKeyId() }]),
+    );
+    return this.#parts.keys.update(by, 'key_made', (keys) => {
+      const line = this.#findOpen(by, course);
+      const checked = this.#limitsOf(line, plainOptions, options);
+      const made: MadeKey[] = [];
+      const [added, staying]: [Enrolment['added'], string[]] = [[], []];
+      for (const [login, { index, key, id }] of people) {
+        const name = this.#nameOf(course, login, index);
+        if (this.#isMember(course, name)) staying.push(login);
+        else {
+          const client = madeKeyClient(null, { name, id });
+          this.#checkFree(name, index, made);
+          const identity = { name, client, digest: digestOf(key), owner: `@${course}`, madeAt: this.#parts.now() };
+          made.push({ ...identity, groups: [], ...checked, group: course });
+          added.push({ login, name, client, key });
+        }
+      }
+      const ownCount = keys.filter((each) => isKeptBy(each, course)).length;
+      if (ownCount + made.length > maxMembers)
+        throw new RelayError('forbidden', `a course has at most ${maxMembers} members who were added over HTTP`);
+      return { changed: made, keys: [...keys, ...made], answer: { added, staying } };
+    });
+  }
+
+  async limit(by: Actor, course: string, name: string, options: MemberChanges): Promise<MemberView> {
+    await this.#parts.keys.update(by, 'key_changed', (keys) => {
+      const line = this.#find(by, course);
+      const key = this.#findKept(keys, course, name);
+      const changed = { ...key, ...this.#limitsOf(line, key, options) };
+      return { changed: [key], keys: keys.map((each) => (each === key ? changed : each)), answer: null };
+    });
+    const { members } = await this.show(by, course);
+    const member = members.find((each) => each.name === name);
+    if (member === undefined) throw noMember();
+    return member;
+  }
+
+  remove(by: Actor, course: string, name: string): Promise<object> {
+    return this.#parts.keys.update(by, 'key_removed', (keys) => {
+      this.#find(by, course);
+      const key = this.#findKept(keys, course, name);
+      return { changed: [key], keys: keys.filter((each) => each !== key), answer: {} };
+    });
+  }
+
+  /** Returns the group that an actor administers as a teacher; null if there is none. */
+  #groupOf({ client }: Actor): string | null {
+    return this.#parts.clients.ownOptionsOf(client).featureOptions[adminName]?.slice(1) ?? null;
+  }
+
+  #mayAdminister(by: Actor, { name, expiresAt = null }: GroupLine): boolean {
+    if (!courseName.test(name)) return false;
+    return by.isAdmin ? expiresAt !== null : this.#groupOf(by) === name;
+  }
+
+  /** Returns the line of a course. A teacher gets the same error for the course of another as for none. */
+  #find(by: Actor, name: string): GroupLine {
+    const line = this.#parts.clients.groupLines.find((each) => each.name === name);
+    if (line === undefined || !this.#mayAdminister(by, line)) throw new RelayError('not_found', 'no such course');
+    return line;
+  }
+
+  #findOpen(by: Actor, name: string): GroupLine {
+    const line = this.#find(by, name);
+    if (line.isClosed)
+      throw new RelayError('forbidden', `the line of ${name} in the keys file has a fault: tell the operator`);
+    if ((line.expiresAt ?? Number.POSITIVE_INFINITY) > this.#parts.now()) return line;
+    throw new RelayError('forbidden', `the course ${name} has ended`);
+  }
+
+  /** Returns a member who was added over HTTP. */
+  #findKept(keys: readonly MadeKey[], course: string, name: string): MadeKey {
+    const key = keys.find((each) => each.name === name && isKeptBy(each, course));
+    if (key !== undefined) return key;
+    if (this.#isMember(course, name))
+      throw new RelayError('forbidden', `the operator has added ${name}: only the operator can change this member`);
+    throw noMember();
+  }
+
+  #isMember(course: string, name: string): boolean {
+    return this.#membersOf(course, new Map()).some((member) => member.name === name);
+  }
+
+  #nameOf(course: string, login: string, index: number): string {
+    const fault = loginFault(login);
+    if (fault !== null) throw invalid(`logins.${index}`, fault);
+    return keyNameOf(course, login);
+  }
+
+  #checkFree(name: string, index: number, made: readonly MadeKey[]): void {
+    const isTaken = this.#parts.clients.keyNames.includes(name) || made.some((each) => each.name === name);
+    if (isTaken) throw invalid(`logins.${index}`, `another key already has the name ${name}`);
+  }
+
+  /** Applies changes of a teacher. Throws `validation_error` for an option that allows more than the line of the group. */
+  #limitsOf(line: GroupLine, old: KeyOptions, changes: MemberChanges): KeyOptions {
+    const odd = Object.keys(changes).find((name) => !memberOptions.some((each) => each === name));
+    if (odd !== undefined) throw invalid(odd, 'is no option of a member');
+    const changed = this.#parts.keys.changeOptions(old, changes);
+    const { name: _, each = {}, isClosed: __, ...own } = line;
+    const set = Object.keys(changes).filter((name) => changes[name] !== null);
+    for (const bound of [own, each].map((options) => ({ ...plainOptions, ...options }))) {
+      const options = this.#parts.keyOptions.entries.filter(([name]) => set.includes(name));
+      const exceeded = options.find(([, { http }]) => http?.isWithin(changed, bound) === false);
+      if (exceeded === undefined) continue;
+      const [name, option] = exceeded;
+      throw invalid(name, `must not allow more than the course does, which has ${option.text(bound, false)}`);
+    }
+    return changed;
+  }
+
+  #courseOf(line: GroupLine, members: readonly MemberView[]): Course {
+    const until = line.expiresAt == null ? null : dayText(line.expiresAt);
+    const limits = this.#parts.keyOptions.groupTexts(line);
+    return { name: line.name, until, limits, members: members.length, ...members.reduce<Used>(sumOf, unused) };
+  }
+
+  /** Returns the members of a course, without its teachers. `usage`: by holder. */
+  #membersOf(course: string, usage: ReadonlyMap<string, Used>): MemberView[] {
+    const { clients, keys } = this.#parts;
+    const isIn = ({ group, featureOptions }: KeyOptions) => group === course && featureOptions[adminName] === undefined;
+    const isPerson = (name: string) => name !== '*' && !name.startsWith('group:');
+    const memberOf = (key: KeyOptions & { readonly name: string }, client: string, mayChange: boolean): MemberView => ({
+      ...{ name: key.name, client, may_change: mayChange, limits: this.#limitTexts(key) },
+      ...(usage.get(client) ?? unused),
+    });
+    return [
+      ...clients.operatorKeys.filter(isIn).map((key: ApiKey) => memberOf(key, keyClient(key.name), false)),
+      ...clients.personLines
+        .filter((line) => isIn(line) && isPerson(line.name))
+        .map((line) => memberOf(line, ssoClient(line.name), false)),
+      ...keys.all
+        .filter((key) => isIn(key) && isOfNobody(key))
+        .map((key) => memberOf(key, clientOf(key), isKeptBy(key, course))),
+    ];
+  }
+
+  #limitTexts(options: KeyOptions): string[] {
+    const texts = this.#parts.keyOptions.textsOf(options);
+    return memberOptions.flatMap((name) => (texts[name] === undefined ? [] : [`${name}=${texts[name]}`]));
+  }
+
+  /** Returns the usage of each key and each person, with the usage of its sub-clients and own keys. */
+  async #readUsage(): Promise<ReadonlyMap<string, Used>> {
+    const rows = await this.#parts.usageJournal.report(null, { since: null, until: null, groups: ['client'] });
+    const usage = new Map<string, Used>();
+    for (const row of rows) {
+      const holder = holderOf(writeClientId({ kind: row.kind ?? 'other', name: row.client ?? '' }));
+      usage.set(holder, sumOf(usage.get(holder) ?? unused, usedIn(row)));
+    }
+    return usage;
+  }
+}
+
+function noMember(): RelayError {
+  return new RelayError('not_found', 'no such member');
+}
+
+/** Whether a key was added to the course over HTTP. An administrator may have given it another group since. */
+function isKeptBy({ owner, group }: MadeKey, course: string): boolean {
+  return owner === `@${course}` && group === course;
+}
+
+/** Whether a key counts for itself. The usage of the own keys of a person is that of the person. */
+function isOfNobody(key: MadeKey): boolean {
+  return holderOf(key.client) === key.client;
+}
+
+function usedIn(row: UsageRow): Used {
+  const { all, failed } = jobCounts(row);
+  return { jobs: all, failed, tokens: row.tokens.input + row.tokens.output, cost_usd: figureIn(row, 'costUsd') ?? 0 };
+}
+
+function sumOf(one: Used, other: Used): Used {
+  return {
+    jobs: one.jobs + other.jobs,
+    failed: one.failed + other.failed,
+    tokens: one.tokens + other.tokens,
+    cost_usd: one.cost_usd + other.cost_usd,
+  };
+}
