@@ -211,7 +211,7 @@ export const suites: Readonly<Record<string, Suite>> = {
   /** A release, tried as a user gets it. */
   production: { command: ['.ci/production'], processors: 1, needs: ['chromium', 'tmux'] },
   /** The service without each of its features. */
-  features: { files: ['service/features/.*'], timeLimitMs: 60_000, workers: 2, processors: 2 },
+  features: { files: ['service/features/.*'], timeLimitMs: 300_000, workers: 2, processors: 2 },
   /** deploy/proxy: Caddy and nginx in front of the service, with TLS. */
   proxy: { files: ['programs/proxy/.*'], timeLimitMs: 60_000, workers: 1, processors: 1, needs: ['caddy', 'nginx'] },
   /** 100,000 random sequences. */
