@@ -123,6 +123,15 @@ export class LentKeys {
     return { id: String(wanted) };
   }
 
+  /** Ends the lent keys of these clients, whose purge is in the audit. Resolves with their number. */
+  removeOf(isAmong: (client: string) => boolean): Promise<number> {
+    return this.#records.update((records) => {
+      const left = records.filter(({ client }) => !isAmong(client));
+      const count = records.length - left.length;
+      return { records: count === 0 ? records : left, answer: count };
+    });
+  }
+
   /** Reads the keys of other hosts, and removes those that have ended. Rejects only with a defect. */
   async refresh(): Promise<void> {
     await this.#records.refresh();

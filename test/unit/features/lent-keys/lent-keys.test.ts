@@ -126,6 +126,14 @@ describe('A lent key', () => {
     expect(rightsOf(key)).toBeUndefined();
   });
 
+  it('ends when its client is purged', async () => {
+    const { lent, lend, rightsOf } = await createKeys();
+    const [mine, other] = [await lend(), await lend(60, root, true)];
+    expect(await lent.removeOf((client) => client === 'key ada')).toBe(1);
+    expect(await lent.removeOf((client) => client === 'key ada')).toBe(0);
+    expect([rightsOf(mine.key), rightsOf(other.key)?.lentId]).toEqual([undefined, other.id]);
+  });
+
   it('survives a restart', async () => {
     const { lend, clock } = await createKeys();
     const { key, id } = await lend();
