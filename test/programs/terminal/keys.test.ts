@@ -56,8 +56,8 @@ describe('keys new', () => {
     [['rotate', 'ada', 'x', '--old-until', '2020-01-31'], '--old-until 2020-01-31 is over'],
     [['new', 'ada', 'x'], 'unexpected argument x'],
     [['add', 'ada', 'x', '--old-until', '2027-01-31'], '--old-until is only for rotate'],
-    [[], 'the action must be add, revoke, rotate, budget, import, list, check or new'],
-    [['make', 'ada'], 'the action must be add, revoke, rotate, budget, import, list, check or new'],
+    [[], 'the action must be add, revoke, rotate, budget, import, list, check, new or lend'],
+    [['make', 'ada'], 'the action must be add, revoke, rotate, budget, import, list, check, new or lend'],
   ])('is rejected: keys %j', async (words, message) => {
     const { code, stdout, stderr } = await runCommand(['keys', ...words]);
     expect([code, stdout]).toEqual([64, '']);

@@ -187,6 +187,7 @@ describe('The audit', () => {
     expect(body.job_id).toBeDefined();
     expect((await acts()).slice(0, -before)).toEqual([
       ['service_reloaded', 'signal SIGHUP', null],
+      ['client_purge_ended', 'key operator', 'key bob'],
       ['client_purged', 'key operator', 'key bob'],
       ['health_rechecked', 'key operator', null],
     ]);
