@@ -1,10 +1,18 @@
+import { RateLimit } from '../../primary/access/rate-limit.js';
 import type { CreatePrimaryPart } from '../../primary/features/feature.js';
 import type { StoredKind } from '../../primary/features/stored-kind.js';
+import { holderOf } from '../../shared/client.js';
 import { timestamp } from '../../shared/clock.js';
+import { RelayError } from '../../shared/errors.js';
 import type { Handlers } from '../../shared/ipc/peer.js';
 import { exportOf } from './export.js';
-import type { calls, Retention } from './shared.js';
+import { type calls, maxExportsAnHour, type Retention } from './shared.js';
 import { storedByCore } from './stored-data.js';
+
+/** Exports of a key holder with its sub-clients, because each reads everything and writes a record. */
+const exportRate = { maxRequests: maxExportsAnHour, windowMs: 3_600_000 };
+
+const tooMany = `you may export ${maxExportsAnHour} times an hour`;
 
 const provider =
   'The model CLI sends each prompt to its provider, unless the model runs on this host. The terms of the account decide how long the provider stores it.';
@@ -12,6 +20,7 @@ const provider =
 /** Creates the part that describes what this service stores: the core, and each feature. */
 export const createRetention: CreatePrimaryPart = (core) => {
   const { config, storedKinds, mayStore, host, beforeAct } = core;
+  const limit = new RateLimit((client) => [{ client: holderOf(client), rate: exportRate }], host.clock);
   const handlers: Handlers<typeof calls> = {
     retention: async ({ client }) => ({
       store: config.store.kind,
@@ -20,6 +29,8 @@ export const createRetention: CreatePrimaryPart = (core) => {
       provider,
     }),
     exportData: async function* ({ client, requestId }) {
+      const { isAllowed, resetSeconds: retryAfterSeconds } = await limit.takeRequest(client);
+      if (!isAllowed) throw new RelayError('rate_limited', tooMany, { retryAfterSeconds });
       const at = timestamp(host.clock.now());
       const record = { act: 'client_exported', by: client, target: client, request_id: requestId } as const;
       for await (const text of exportOf(core, client, at, (end) => beforeAct({ ...record, ...end }))) yield { text };

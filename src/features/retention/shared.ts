@@ -43,13 +43,15 @@ export const retentionBody = z
   .meta({ id: 'Retention' });
 export type Retention = z.infer<typeof retentionBody>;
 
+export const maxExportsAnHour = 20;
+
 export const calls = {
-  /** Returns what the service stores with its settings. */
   /** Yields all stored data of a client, as lines of JSON. */
   exportData: {
     request: z.object({ client: z.string(), requestId: z.string() }),
     item: z.object({ text: z.string() }),
   },
+  /** Returns what the service stores with its settings. */
   retention: { request: z.object({ client: z.string() }), answer: retentionBody },
 };
 

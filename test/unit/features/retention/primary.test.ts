@@ -1,8 +1,10 @@
 import { createRetention } from '../../../../src/features/retention/primary.js';
-import { retentionBody } from '../../../../src/features/retention/shared.js';
+import { maxExportsAnHour, retentionBody } from '../../../../src/features/retention/shared.js';
 import type { PrimaryCore } from '../../../../src/primary/features/feature.js';
 import type { StoredKind } from '../../../../src/primary/features/stored-kind.js';
+import { memoryStore } from '../../../../src/primary/store/memory/memory-store.js';
 import { loadConfig } from '../../../../src/shared/config/config.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
 
 const notices: StoredKind = {
   ...{ kind: 'notices', content: 'amounts', place: 'redis', keptMs: 1500, until: 'a while', readers: ['admin'] },
@@ -14,6 +16,7 @@ describe('The retention of a primary', () => {
     const config = await loadConfig({}, async () => '');
     const part = createRetention({
       config,
+      host: { clock: new FakeClock() },
       storedKinds: () => [notices],
       mayStore: () => true,
     } as unknown as PrimaryCore);
@@ -29,11 +32,31 @@ describe('The retention of a primary', () => {
     const kindsOf = async (kinds: StoredKind[]) => {
       const part = createRetention({
         config,
+        host: { clock: new FakeClock() },
         storedKinds: () => kinds,
         mayStore: () => true,
       } as unknown as PrimaryCore);
       return retentionBody.parse(await part.handlers.retention?.({} as never)).data.map(({ kind }) => kind);
     };
     expect(await kindsOf([notices, files])).toEqual(await kindsOf([files, notices]));
+  });
+
+  it('lets a key and its sub-clients together export only so often, because each export writes a record', async () => {
+    const acts: unknown[] = [];
+    const part = createRetention({
+      config: { readBack: false },
+      store: memoryStore([]),
+      host: { clock: new FakeClock() },
+      beforeAct: async (act: unknown) => void acts.push(act),
+    } as unknown as PrimaryCore);
+    const { exportData } = part.handlers as unknown as { exportData(order: object): AsyncIterable<unknown> };
+    const exportOf = async (client: string) => {
+      const lines = [];
+      for await (const line of exportData({ client, requestId: 'r' })) lines.push(line);
+    };
+    for (let count = 0; count < maxExportsAnHour; count++) await exportOf(count % 2 === 0 ? 'key app' : 'key app/eve');
+    await expect(exportOf('key app/bob')).rejects.toMatchObject({ code: 'rate_limited' });
+    await exportOf('key other');
+    expect(acts).toHaveLength(maxExportsAnHour + 1);
   });
 });
