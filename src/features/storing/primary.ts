@@ -24,8 +24,9 @@ export const createStoring: CreatePrimaryPart = ({ clients, store }) => {
 
 /** Whether neither the key, nor its person, nor a group of both prevents it. A group whose line has a fault may have prevented it. */
 function maySave(clients: Pick<PrimaryCore['clients'], 'optionsOf' | 'groupsOf'>, client: string): boolean {
-  const own = [client, holderOf(client)].map((each) => clients.optionsOf(each).featureOptions);
-  const groups = clients.groupsOf(client);
+  const both = [client, holderOf(client)];
+  const own = both.map((each) => clients.optionsOf(each).featureOptions);
+  const groups = both.flatMap((each) => clients.groupsOf(each));
   return (
     ![...own, ...groups.map(({ featureOptions }) => featureOptions)].some(preventsStoring) &&
     !groups.some(({ isClosed }) => isClosed)

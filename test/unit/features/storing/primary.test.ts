@@ -1,5 +1,8 @@
 import { createStoring } from '../../../../src/features/storing/primary.js';
+import { Clients } from '../../../../src/primary/access/clients.js';
 import type { PrimaryCore } from '../../../../src/primary/features/feature.js';
+import { digestOf, plainOptions } from '../../../../src/shared/config/api-keys.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { jobRequest, plainForm } from '../../../support/jobs/job-records.js';
 
 const off = { featureOptions: { store: 'off' } };
@@ -34,5 +37,16 @@ describe('A client', () => {
     check(false);
     expect(() => check(true)).toThrow(expect.objectContaining({ reason: 'storing_is_off' }));
     partWith({}, [], true).job?.check?.(chat);
+  });
+
+  it('may not store with an own key if a present group of its person prevents it', () => {
+    const groupLines = [{ name: 'lab', featureOptions: { store: 'off' } }];
+    const settings = { apiKeys: [], namedKeys: [], groupLines, personLines: [], needsKey: true };
+    const clients = new Clients({ ...settings, rateMaxRequests: 0, rateWindowMs: 1000 }, new FakeClock());
+    const key = { ...plainOptions, name: 'laptop', digest: digestOf('laptop'), client: 'sso ada/laptop~1', groups: [] };
+    clients.replaceAddedKeys([key]); // made before the group had a line
+    clients.recordPerson('sso ada', ['lab']);
+    const part = createStoring({ clients, store: { openText: () => null } } as unknown as PrimaryCore);
+    expect(['sso ada', key.client, 'sso eve'].map((client) => part.mayStore?.(client))).toEqual([false, false, true]);
   });
 });
