@@ -19,7 +19,7 @@ const lentKey = z.strictObject({
   ...{ madeAt: z.number(), expiresAt: z.number() },
 }) satisfies z.ZodType<LentKey>;
 
-/** Lent keys of all clients. */
+/** Lent keys of all clients, above which each client may have one. */
 const maxKeys = 5000;
 /** Keys that a client may lend in an hour, because each writes a record. */
 export const lendingRate = { maxRequests: 120, windowMs: 3_600_000 };
@@ -137,8 +137,9 @@ export class LentKeys {
     await this.#records.refresh();
     const { all } = this.#records;
     const wereKnown = this.#withLender;
-    this.#withLender = new Set(all.flatMap((key) => (wereKnown.has(key.id) || this.#lenderIn(key) ? [key.id] : [])));
-    const ended = new Set(all.flatMap((key) => (this.#hasEnded(key) ? [key.id] : [])));
+    const lenderOf = this.#lenders(all);
+    this.#withLender = new Set(all.flatMap((key) => (wereKnown.has(key.id) || lenderOf(key) ? [key.id] : [])));
+    const ended = new Set(all.flatMap((key) => (this.#hasEnded(key, lenderOf(key)) ? [key.id] : [])));
     if (ended.size === 0) return;
     const change = (records: readonly LentKey[]) => ({
       records: records.filter(({ id }) => !ended.has(id)),
@@ -151,17 +152,21 @@ export class LentKeys {
    * Whether a lent key can never be used again. Hosts read their files of keys at different times: a host removes only
    * keys whose lender it has known.
    */
-  #hasEnded(key: LentKey): boolean {
+  #hasEnded(key: LentKey, lender: WorkerKey | null | undefined): boolean {
     const now = this.#parts.clock.now();
     if (key.expiresAt <= now) return true;
-    const lender = this.#lenderIn(key);
     if (lender === undefined) return false;
     const isOver = lender === null || (lender.expiresAt !== null && lender.expiresAt <= now);
     return isOver && (this.#parts.shared === null || this.#withLender.has(key.id));
   }
 
-  #lenderIn({ client, lenderDigest }: LentKey): WorkerKey | null | undefined {
-    return this.#parts.clients.keyWithDigest(client, lenderDigest);
+  /** Returns a function that returns the lender of each of these keys. A lender is sought once, because it may have many. */
+  #lenders(keys: readonly LentKey[]): (key: LentKey) => WorkerKey | null | undefined {
+    const nameOf = ({ client, lenderDigest }: LentKey) => `${lenderDigest} ${client}`;
+    const one = new Map(keys.map((key) => [nameOf(key), key]));
+    const { clients } = this.#parts;
+    const found = new Map([...one].map(([name, key]) => [name, clients.keyWithDigest(key.client, key.lenderDigest)]));
+    return (key) => found.get(nameOf(key));
   }
 
   /** Returns the key that lends. Throws `forbidden` if it may not. */
@@ -179,9 +184,10 @@ export class LentKeys {
   #checkCount(client: string, records: readonly LentKey[]): void {
     const now = this.#parts.clock.now();
     const open = records.filter(({ expiresAt }) => expiresAt > now);
-    if (open.filter((key) => key.client === client).length >= maxOfClient)
+    const own = open.filter((key) => key.client === client).length;
+    if (own >= maxOfClient)
       throw new RelayError('forbidden', `you may have ${formatCount(maxOfClient, 'lent key')}: end one first`);
-    if (open.length >= maxKeys) throw new RelayError('forbidden', `the service has ${maxKeys} lent keys`);
+    if (own > 0 && open.length >= maxKeys) throw new RelayError('forbidden', `the service has ${maxKeys} lent keys`);
   }
 }
 

@@ -110,6 +110,32 @@ describe('A lent key', () => {
     expect(rightsOf(key)).toBeUndefined();
   });
 
+  it('can be lent by each client once, however many keys others have lent', async () => {
+    const others = Array.from({ length: 320 }, (_, index) => ({
+      ...ada,
+      name: `k${index}`,
+      digest: digestOf(`${index}`),
+    }));
+    const { lend, path } = await createKeys({ keys: [ada, ...others] });
+    await lend();
+    const [record] = JSON.parse(await readFile(path, 'utf8')).records;
+    const records = others.flatMap(({ name, digest: lenderDigest }) =>
+      Array.from({ length: maxOfClient }, (_, index) => ({
+        ...{
+          ...record,
+          id: `${name}-${index}`,
+          client: `key ${name}`,
+          digest: digestOf(`${name}-${index}`),
+          lenderDigest,
+        },
+      })),
+    );
+    await writeFile(path, JSON.stringify({ version: 1, records }));
+    const next = await createKeys({ keys: [ada, ...others] });
+    expect(await next.lend()).toMatchObject({ client: 'key ada' });
+    await expect(next.lend()).rejects.toMatchObject({ code: 'forbidden' });
+  });
+
   it('works as long as the old value of a rotated key', async () => {
     const { lent, lend, clients, rightsOf, clock } = await createKeys();
     const { key } = await lend(7200);
