@@ -17,7 +17,7 @@ export const keyOptions = {
       if (!keyNamePattern.test(group)) throw new Error('must be @ and the name of a group, such as @bio101');
       return `@${group}`;
     },
-    ...{ http: null },
+    ...{ http: null, isForOne: true },
     flag: { type: 'string', placeholder: '<@group>', description: 'administers the members of this group' },
     document: ['admin=@bio101', 'administers the members of this group alone; see [courses](courses.md#teachers)'],
   },
@@ -39,7 +39,11 @@ const limits = {
 
 export const enrolRequest = z
   .strictObject({
-    logins: z.array(text).min(1).max(maxMembers).meta({ description: 'Logins or e-mail addresses of the people.' }),
+    logins: z
+      .array(z.string().max(480))
+      .min(1)
+      .max(maxMembers)
+      .meta({ description: 'Logins or e-mail addresses of the people.' }),
     ...limits,
   })
   .meta({ id: 'EnrolRequest' });

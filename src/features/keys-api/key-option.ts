@@ -8,7 +8,7 @@ export const ownKeysName = 'own_keys';
 export const keyOptions = {
   [ownKeysName]: {
     read: (value) => String(readCount(value ?? '', 1, 100)),
-    ...{ flag: null, http: null, isForPeople: true },
+    ...{ flag: null, http: null, isForPeople: true, isForOne: true },
     document: [
       'own_keys=3',
       'only in lines for [people](#sign-on-by-the-proxy): this many keys the person may [make over HTTP](#keys-over-http)',

@@ -31,6 +31,8 @@ interface HttpOption {
 interface OptionUse {
   /** Whether the line of a group may have the option, or no other line. */
   readonly isForGroups?: true | 'only';
+  /** Whether only the line of a key or of people gives it: no group gives it to its members, and no person to the own keys. */
+  readonly isForOne?: true;
   /** Whether lines with the option are refused if a model CLI does not report what a job costs. */
   readonly needsCosts?: true;
 }

@@ -30,12 +30,15 @@ export class OptionTable {
   readonly #options: ReadonlyMap<string, KeyOption>;
   /** Names of the options that only lines for people may have. */
   readonly #forPeople: ReadonlySet<string>;
+  /** Names of the options that nobody passes on. */
+  readonly #forOne: ReadonlySet<string>;
   /** Names of the options that only lines of groups may have. */
   readonly #forGroups: ReadonlySet<string>;
 
   constructor(features: readonly Pick<ConfiguredFeature, 'keyOptions'>[]) {
     const added = features.flatMap((feature) => Object.entries(feature.keyOptions));
     this.#forPeople = new Set(added.flatMap(([name, { isForPeople }]) => (isForPeople ? [name] : [])));
+    this.#forOne = new Set(added.flatMap(([name, { isForOne }]) => (isForOne ? [name] : [])));
     this.#forGroups = new Set(added.flatMap(([name, { isForGroups }]) => (isForGroups === 'only' ? [name] : [])));
     this.#options = new Map([
       ...Object.entries<KeyOption>(keyOptions),
@@ -77,6 +80,11 @@ export class OptionTable {
     };
     const outerTexts = outer === undefined ? [] : [`in=${outer}`];
     return [...textsOf(own, '', '='), ...outerTexts, ...textsOf(each, 'each=', ':')];
+  }
+
+  /** Whether no group gives an option to its members, and no person to the own keys. */
+  isForOne(name: string): boolean {
+    return this.#forOne.has(name);
   }
 
   /** Returns the name of an option that needs the costs of jobs; null if none of these is set. */
@@ -143,7 +151,7 @@ export class OptionTable {
     const options = texts.map((text) => text.replace(/^each=?/, '').replace(':', '='));
     const wrong = options
       .map(optionName)
-      .find((name) => notForMembers.includes(name) || this.#forPeople.has(name) || this.#forGroups.has(name));
+      .find((name) => notForMembers.includes(name) || this.#forOne.has(name) || this.#forGroups.has(name));
     if (wrong !== undefined) throw new Error(`the option each cannot set ${wrong}`);
     try {
       return this.readSome(options);

@@ -71,7 +71,7 @@ describe('A line of a keys file', () => {
     [`ada:sha256:${digestOf('')}`, 'this is the digest of an empty key'],
     [
       `ada:sha256:${digest}:`,
-      'unknown option; the options are scopes, rate, concurrent, queue, weight, models, accounts, fallback, group, subclients, expires, previous, tokens, cost, running, webhooks, own_keys, store, priority, search',
+      'unknown option; the options are scopes, rate, concurrent, queue, weight, models, accounts, fallback, group, subclients, expires, previous, tokens, cost, running, webhooks, own_keys, admin, store, priority, search',
     ],
     [`ada:sha256:${digest}:queue=1,`, 'unknown option; the options are'],
     [`ada:sha256:${digest}: queue=1`, 'unknown option " queue"; did you mean queue?'],
@@ -155,10 +155,9 @@ describe('A line of a keys file', () => {
     ['@biology in=biology', 'the group biology is in itself: biology in biology'],
     ['@biology running=0', 'the option running must be a whole number from 1 to 1024'],
     [`ada:sha256:${digest}:running=4`, 'the option running is only for groups'],
-    ...['running:1', 'scopes:ask', 'group:art', 'subclients', 'expires:2027-01-31', 'own_keys:3'].map((option) => [
-      `@biology each=${option}`,
-      `the option each cannot set ${option.split(':')[0]}`,
-    ]),
+    ...['running:1', 'scopes:ask', 'group:art', 'subclients', 'expires:2027-01-31', 'own_keys:3', 'admin:@art'].map(
+      (option) => [`@biology each=${option}`, `the option each cannot set ${option.split(':')[0]}`],
+    ),
     ['@biology rate=1/1', 'after the name and a blank there must be'],
     ['@biology tokens=5/day,subclients', 'after the name and a blank there must be'],
     ['@biology cost=200', 'the option cost must be US dollars/day'],
