@@ -14,6 +14,7 @@ import {
   courseEnd,
   type GroupTexts,
   membersIn,
+  usersOf,
   withCourse,
   withCourseEnd,
   withoutCourse,
@@ -219,8 +220,8 @@ async function end(course: string, args: CommandArguments, context: CommandConte
   const removes = args.has('remove');
   const isOver = until <= today;
   const edit = (old: string) => {
-    if (removes) return withoutCourse(old, course, keyOptions);
-    return isOver ? old : withCourseEnd(old, course, today);
+    const ended = isOver ? old : withCourseEnd(old, course, today);
+    return removes ? withoutCourse(ended, course, keyOptions) : ended;
   };
   checkFaults(text, edit(text), context);
   if (args.has('json'))
@@ -237,7 +238,12 @@ async function end(course: string, args: CommandArguments, context: CommandConte
     return exitCodes.ok;
   }
   await context.editKeysFile(path, false, edit);
+  const others = removes ? usersOf(readKeysFile(edit(text), keyOptions), course) : [];
   tellEnd(course, members, removes, context);
+  if (others.length > 0)
+    context.terminal.sentences(
+      `The line @${course} stays, with its end, because it ends others: ${others.join(', ')}.`,
+    );
   await printUse(keysFile, path, args, context);
   return exitCodes.ok;
 }

@@ -87,9 +87,13 @@ export function withCourseEnd(text: string, course: string, day: string): string
   return withGroupOptions(text, course, { expires: [day] });
 }
 
-/** Returns a keys file without a course and its members. */
+/**
+ * Returns a keys file without a course and its members. The line of the group stays, with the end, while other keys or
+ * people have the group, because without it they would have no end.
+ */
 export function withoutCourse(text: string, course: string, table: OptionTable): string {
   const remaining = withoutMembers(text, membersIn(readKeysFile(text, table), course));
+  if (usersOf(readKeysFile(remaining, table), course).length > 0) return remaining;
   return remaining
     .split('\n')
     .filter((line) => groupIn(line) !== course)
@@ -108,6 +112,15 @@ export function membersIn({ keys, personLines }: KeysFileContent, course: string
       .filter((key) => isIn(key) && key.name.startsWith(`${course}-`))
       .map(({ name: id }) => ({ id, isKey: true })),
     ...personLines.filter((line) => isIn(line) && isPerson(line.name)).map(({ name: id }) => ({ id, isKey: false })),
+  ];
+}
+
+/** Returns the names of the keys and of the lines for people with a group, also of those that are no members. */
+export function usersOf({ keys, personLines, groupLines }: KeysFileContent, group: string): string[] {
+  return [
+    ...keys.filter((key) => key.group === group).map(({ name }) => name),
+    ...personLines.filter((line) => line.group === group).map(({ name }) => `sso:${name}`),
+    ...groupLines.filter((line) => line.outer === group).map(({ name }) => `@${name}`),
   ];
 }
 

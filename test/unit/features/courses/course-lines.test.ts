@@ -3,6 +3,7 @@ import {
   type CourseOrder,
   courseEnd,
   membersIn,
+  usersOf,
   withCourse,
   withCourseEnd,
   withoutCourse,
@@ -114,6 +115,15 @@ describe('A course in a keys file', () => {
     expect([courseEnd(ended, 'bio101'), courseEnd(ended, 'law')]).toEqual(['2026-12-01', null]);
     expect(withoutCourse(ended, 'bio101', keyOptions)).toBe(`${lineOf('root', 'scopes=admin')}\n`);
     expect(membersIn(readKeysFile(ended, keyOptions), 'bio101')).toHaveLength(2);
+  });
+
+  it('leaves its line, with the end, while another key has the group', () => {
+    const others = [lineOf('tutor'), lineOf('prof', 'group=bio101,admin=@bio101')];
+    const ended = withCourseEnd(`${edit('').text}${others.join('\n')}\n`, 'bio101', '2026-12-01');
+    const left = withoutCourse(ended, 'bio101', keyOptions);
+    expect(left.split('\n').slice(1)).toEqual([...others, '']);
+    expect(courseEnd(left, 'bio101')).toBe('2026-12-01');
+    expect(usersOf(readKeysFile(left, keyOptions), 'bio101')).toEqual(['tutor', 'prof']);
   });
 
   it('may have 10,000 people', () => {
