@@ -10,6 +10,7 @@ import {
   type KeyOptions,
   plainOptions,
 } from '../../shared/config/api-keys.js';
+import { GroupLines } from '../../shared/config/group-lines.js';
 import type { OptionTable } from '../../shared/config/key-options.js';
 import { dayText } from '../../shared/config/key-values.js';
 import { invalid, RelayError } from '../../shared/errors.js';
@@ -74,13 +75,16 @@ export class Courses {
       const line = this.#findOpen(by, course);
       const checked = this.#limitsOf(line, plainOptions, options);
       const made: MadeKey[] = [];
+      const members = new Set(this.#membersOf(course, new Map()).map(({ name }) => name));
+      const taken = new Set(this.#parts.clients.keyNames);
       const [added, staying]: [Enrolment['added'], string[]] = [[], []];
       for (const [login, { index, key, id }] of people) {
         const name = this.#nameOf(course, login, index);
-        if (this.#isMember(course, name)) staying.push(login);
+        if (members.has(name)) staying.push(login);
         else {
           const client = madeKeyClient(null, { name, id });
-          this.#checkFree(name, index, made);
+          if (taken.has(name)) throw invalid(`logins.${index}`, `another key already has the name ${name}`);
+          taken.add(name);
           const identity = { name, client, digest: digestOf(key), owner: `@${course}`, madeAt: this.#parts.now() };
           made.push({ ...identity, groups: [], ...checked, group: course });
           added.push({ login, name, client, key });
@@ -101,7 +105,7 @@ export class Courses {
       return { changed: [key], keys: keys.map((each) => (each === key ? changed : each)), answer: null };
     });
     const { members } = await this.show(by, course);
-    const member = members.find((each) => each.name === name);
+    const member = members.find((each) => each.name === name && each.may_change);
     if (member === undefined) throw noMember();
     return member;
   }
@@ -158,17 +162,13 @@ export class Courses {
     return keyNameOf(course, login);
   }
 
-  #checkFree(name: string, index: number, made: readonly MadeKey[]): void {
-    const isTaken = this.#parts.clients.keyNames.includes(name) || made.some((each) => each.name === name);
-    if (isTaken) throw invalid(`logins.${index}`, `another key already has the name ${name}`);
-  }
-
   /** Applies changes of a teacher. Throws `validation_error` for an option that allows more than the line of the group. */
   #limitsOf(line: GroupLine, old: KeyOptions, changes: MemberChanges): KeyOptions {
     const odd = Object.keys(changes).find((name) => !memberOptions.some((each) => each === name));
     if (odd !== undefined) throw invalid(odd, 'is no option of a member');
     const changed = this.#parts.keys.changeOptions(old, changes);
-    const { name: _, each = {}, isClosed: __, ...own } = line;
+    const { name: _, each: ___, isClosed: __, ...own } = line;
+    const each = eachOf(new GroupLines(this.#parts.clients.groupLines).chainOf(line.name));
     const set = Object.keys(changes).filter((name) => changes[name] !== null);
     for (const bound of [own, each].map((options) => ({ ...plainOptions, ...options }))) {
       const options = this.#parts.keyOptions.entries.filter(([name]) => set.includes(name));
@@ -221,6 +221,13 @@ export class Courses {
     }
     return usage;
   }
+}
+
+/** Returns the options that a group and the groups around it set for each member: the first line counts. */
+function eachOf(chain: readonly GroupLine[]): Partial<KeyOptions> {
+  const lines = chain.toReversed().map(({ each = {} }) => each);
+  const featureOptions = Object.assign({}, ...lines.map((each) => each.featureOptions));
+  return Object.assign({}, ...lines, { featureOptions });
 }
 
 function noMember(): RelayError {

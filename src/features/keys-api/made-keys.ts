@@ -14,7 +14,7 @@ import type { Actor } from '../../shared/ipc/protocol.js';
 import type { LogEvent, Logger } from '../../shared/log/logger.js';
 import { formatCount } from '../../shared/text/format.js';
 import type { KeyView, NewKey } from './bodies.js';
-import { ownKeysIn, ownKeysName } from './key-option.js';
+import { ownKeysIn } from './key-option.js';
 import type { MadeKeyStore } from './made-key-store.js';
 import { isGroupOwner, type MadeKey, madeKeyClient } from './records.js';
 import type { logEvents } from './shared.js';
@@ -203,7 +203,7 @@ export class MadeKeys {
       const oldTexts = table.textsOf(old, true);
       const defaults = table.textsOf(base, true);
       const unchanged = Object.entries({ ...oldTexts, ...pick(defaults, removed) }).filter(
-        ([name]) => name !== ownKeysName && (!removed.includes(name) || name in defaults),
+        ([name]) => !table.isForOne(name) && (!removed.includes(name) || name in defaults),
       );
       const options = { ...plainOptions, ...table.readTexts(Object.fromEntries([...unchanged, ...texts])) };
       const costOption = this.#parts.reportsCosts ? null : table.costOptionIn(options);
@@ -318,7 +318,8 @@ export class MadeKeys {
 
   async #activate(keys: readonly MadeKey[]): Promise<void> {
     this.#keys = keys;
-    this.#parts.clients.replaceAddedKeys(keys);
+    const needsGroup = ({ owner, group }: MadeKey) => isGroupOwner(owner) && owner === `@${group}`;
+    this.#parts.clients.replaceAddedKeys(keys.map((key) => (needsGroup(key) ? { ...key, needsGroup: true } : key)));
     await this.#parts.onChange();
   }
 }

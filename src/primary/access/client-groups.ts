@@ -36,6 +36,8 @@ export class ClientGroups {
   /** Groups that had not ended when they were last read. */
   #active: ReadonlyMap<string, ClientGroup> = new Map();
   #hasEach = false;
+  /** Time at which the lines were last read. The clock may be set back. */
+  #readAt = 0;
   /** Time at which the next group ends. */
   #nextEnd = Number.NEGATIVE_INFINITY;
   readonly #options = new Map<string, MemberOptions>();
@@ -50,7 +52,8 @@ export class ClientGroups {
   /** Groups that have a line and have not ended, and the whole service if it has a line. */
   get active(): ReadonlyMap<string, ClientGroup> {
     const now = this.#clock.now();
-    if (now < this.#nextEnd) return this.#active;
+    if (this.#readAt <= now && now < this.#nextEnd) return this.#active;
+    this.#readAt = now;
     const ends = this.lines.flatMap(({ expiresAt }) => expiresAt ?? []);
     const lines = this.lines.filter(
       ({ name }) => now < (this.#all.endOf([name])?.expiresAt ?? Number.POSITIVE_INFINITY),
@@ -67,6 +70,11 @@ export class ClientGroups {
     const { active } = this;
     const groups = names.flatMap((name) => (active.has(name) ? this.#all.chainOf(name) : []));
     return [...new Set(groups)].flatMap(({ name }) => active.get(name) ?? []);
+  }
+
+  /** Whether a group has a line, also if it has ended. */
+  hasLine(name: string): boolean {
+    return this.#all.chainOf(name).length > 0;
   }
 
   /** Returns the end of the access that these groups give to a member, see `GroupLines`. */

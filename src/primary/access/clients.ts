@@ -180,12 +180,13 @@ export class Clients {
   }
 
   /** Returns the end of the access that the groups of a client give. A person with a line and no group in it has access without groups. */
-  #groupEndOf(client: string): GroupEnd | null {
+  #groupEndOf(client: string, jobGroups: readonly string[] = []): GroupEnd | null {
     const key = this.#byClient.get(optionHolder(client));
     const line = this.#people.lineOf(client);
     if (key !== undefined) return this.#groups.endOf([key.group ?? '', ...countedGroups(key)]);
     if (line?.name === readClientId(client).name && line.group === null) return null;
-    return this.#groups.endOf(this.#groupsOfPerson(client, this.#people.groupsOf(client)));
+    const named = this.#people.isKnown(client) ? this.#people.groupsOf(client) : jobGroups;
+    return this.#groups.endOf(this.#groupsOfPerson(client, named));
   }
 
   get keyCount(): number {
@@ -222,6 +223,7 @@ export class Clients {
   #index(groupLines = this.groupLines): void {
     this.#byClient = byClient([...this.#fixed, ...this.#named, ...(this.#added ?? [])]);
     const lent = [...this.#lent.values()].flat().map(({ digest }) => digest);
+    this.#people.replaceFirstGroups(this.#added ?? []);
     this.#digests = new Set([...allDigests(this.#byClient), ...lent]);
     this.#groups = new ClientGroups(groupLines, this.operatorKeys, this.#clock);
   }
@@ -256,23 +258,24 @@ export class Clients {
 
   /**
    * Whether a client may still send requests: its key, and the line of its person, exist and have not expired. Clients
-   * that need no key always may.
+   * that need no key always may. `groups`: those of a job, for a person who has sent no request since the start.
    */
-  hasAccess(client: string, now: number): boolean {
+  hasAccess(client: string, now: number, groups: readonly string[] = []): boolean {
     const { kind } = readClientId(client);
     if (!this.#needsKey || (kind !== 'key' && kind !== 'made' && kind !== 'sso')) return true;
     const holder = optionHolder(client);
     const isPerson = kind === 'sso' && holderOf(client) === holder;
     const key = this.#byClient.get(holder);
     if (!isPerson && key === undefined) return kind !== 'key' && this.#added === null;
-    const ownEnd = earlier(key?.expiresAt ?? Number.POSITIVE_INFINITY, this.#people.expiryOf(client));
-    return now < earlier(ownEnd, this.#groupEndOf(client)?.expiresAt ?? null);
+    const keyEnd = key === undefined ? null : this.#expiryOf(key);
+    const ownEnd = earlier(keyEnd ?? Number.POSITIVE_INFINITY, this.#people.expiryOf(client));
+    return now < earlier(ownEnd, this.#groupEndOf(client, groups)?.expiresAt ?? null);
   }
 
-  /** Throws `unauthorized` if a client may no longer send requests: then its waiting jobs do not start either. */
-  checkAccess(client: string, now: number): void {
-    if (this.hasAccess(client, now)) return;
-    const end = this.#groupEndOf(client);
+  /** Throws `unauthorized` if a client may no longer send requests, see `hasAccess`: then its waiting jobs do not start either. */
+  checkAccess(client: string, now: number, groups: readonly string[] = []): void {
+    if (this.hasAccess(client, now, groups)) return;
+    const end = this.#groupEndOf(client, groups);
     if (end !== null && end.expiresAt <= now)
       throw new RelayError('unauthorized', `the group ${end.group} ended at ${timestamp(end.expiresAt)}`);
     throw new RelayError('unauthorized', 'the API key or the access of this client was removed, or has expired');
@@ -294,11 +297,18 @@ export class Clients {
     return [...keys, ...lent.flatMap((each) => lentWorkerKey(each, keys) ?? [])];
   }
 
+  /** Returns the end of a key alone; null for never. */
+  #expiryOf(key: ApiKey | AddedKey): number | null {
+    const isWithout = 'needsGroup' in key && key.needsGroup && !this.#groups.hasLine(key.group ?? '');
+    return isWithout ? 0 : key.expiresAt;
+  }
+
   /** Returns the own keys of a client. A key that a person has made ends with the access of the person. */
   #ownWorkerKeysOf(key: ApiKey | AddedKey): WorkerKey[] {
     const client = clientOf(key);
     const personEnd = holderOf(client) === client ? null : this.#people.expiryOf(client);
-    const expiresAt = personEnd === null ? key.expiresAt : earlier(personEnd, key.expiresAt);
+    const keyEnd = this.#expiryOf(key);
+    const expiresAt = personEnd === null ? keyEnd : earlier(personEnd, keyEnd);
     return workerKeysOf({ ...key, rate: this.#optionsOf(client).rate, expiresAt }, this.#groupEndOf(client));
   }
 }
@@ -310,6 +320,8 @@ const maxPeople = 10_000;
 class KnownPeople {
   lines: readonly PersonLine[] = [];
   #search: PersonLines<PersonLine>;
+  #firstGroups: ReadonlyMap<string, readonly string[]> = new Map();
+  readonly #noGroups: readonly string[] = [];
   readonly #known = new Map<string, { readonly groups: readonly string[]; readonly line: PersonLine | null }>();
 
   constructor(lines: readonly PersonLine[]) {
@@ -332,9 +344,22 @@ class KnownPeople {
     setNewest(this.#known, client, { groups, line: this.#find(client, groups) }, maxPeople);
   }
 
-  /** Returns the groups that the person of a client had at the last request. */
+  /** Sets the groups of people who have sent no request yet: those of their keys. */
+  replaceFirstGroups(keys: readonly AddedKey[]): void {
+    const first = new Map<string, readonly string[]>();
+    for (const { client, groups } of keys)
+      first.set(holderOf(client), [...(first.get(holderOf(client)) ?? []), ...groups]);
+    this.#firstGroups = first;
+  }
+
+  /** Whether the person of a client has sent a request. */
+  isKnown(client: string): boolean {
+    return this.#known.has(holderOf(client));
+  }
+
+  /** Returns the groups that the person of a client had at the last request; until then those of the person's keys. */
   groupsOf(client: string): readonly string[] {
-    return this.#known.get(holderOf(client))?.groups ?? [];
+    return this.#known.get(holderOf(client))?.groups ?? this.#firstGroups.get(holderOf(client)) ?? this.#noGroups;
   }
 
   /** Returns the line for the person of a client. Until the person has sent a request, no group is known. */

@@ -2,7 +2,7 @@ import type { Clock } from '../../shared/clock.js';
 import type { JobRequest } from '../../shared/job.js';
 
 interface StartParts {
-  readonly clients: { checkAccess(client: string, now: number): void };
+  readonly clients: { checkAccess(client: string, now: number, groups?: readonly string[]): void };
   readonly features: { startJob(request: JobRequest): void };
   readonly host: { readonly clock: Pick<Clock, 'now'> };
 }
@@ -10,7 +10,7 @@ interface StartParts {
 /** Returns what throws if the client of a job may not start it at present: its access has ended, or a feature refuses it. */
 export function startCheck({ clients, features, host: { clock } }: StartParts): (request: JobRequest) => void {
   return (request) => {
-    clients.checkAccess(request.client, clock.now());
+    clients.checkAccess(request.client, clock.now(), request.groups);
     features.startJob(request);
   };
 }

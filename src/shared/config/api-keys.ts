@@ -83,6 +83,8 @@ export interface AddedKey extends ApiKey {
   readonly client: string;
   /** Groups whose lines apply to it, too. */
   readonly groups: readonly string[];
+  /** Whether it is refused without the line of its group, which would end and limit it. */
+  readonly needsGroup?: boolean;
 }
 
 /** Key with which others act for a client, for a time, with the rights of another key of that client. */

@@ -188,6 +188,14 @@ describe('A teacher', () => {
     expect((await service.delete('/courses/bio101/members/bio101-cleo', dean)).status).toBe(200);
   });
 
+  it('gives the own keys no course to administer', async () => {
+    const { body } = await service.post('/keys', { name: 'laptop' }, { 'x-user': 'dean' });
+    const laptop = { 'x-api-key': String(body.key) };
+    expect((await service.get('/courses', laptop)).body.courses).toEqual([]);
+    expect(codeOf(await enrol(['cleo'], {}, laptop))).toEqual([404, 'not_found']);
+    await service.delete('/keys/laptop', operator);
+  });
+
   it('may do nothing at any other endpoint that a plain key may not do', async () => {
     const listed = [...endpoints, ...features.flatMap((feature) => [...feature.endpoints])];
     const routes = listed.filter(
@@ -248,5 +256,28 @@ describe('A teacher', () => {
     expect(await membersOf('bio101', prof)).toHaveLength(3);
     await writeFile(keysFile, text);
     await until(async () => (await ask(key)).status === 200, 'the course again');
+  });
+
+  it('leaves no key that works when the operator removes the course', async () => {
+    const { body } = await enrol(['cleo']);
+    const [{ key } = { key: '' }] = body.added as { key: string }[];
+    expect((await ask(key)).status).toBe(200);
+    const text = await readFile(keysFile, 'utf8');
+    await writeFile(keysFile, text.replace(/^@bio101.*\n/, ''));
+    await until(async () => (await service.get('/courses', prof)).text.includes('"courses":[]'), 'the end of the line');
+    expect((await ask(key)).status).toBe(401);
+    await writeFile(keysFile, text);
+    await until(async () => (await ask(key)).status === 200, 'the course again');
+  });
+
+  it('cannot allow more than a group around the course does', async () => {
+    const text = await readFile(keysFile, 'utf8');
+    const outer = '@bio101 in=faculty expires=2099-07-15\n@faculty each=tokens:10/day\n';
+    await writeFile(keysFile, text.replace(/^@bio101.*\n/, outer));
+    await until(async () => (await service.get('/courses', prof)).text.includes('in=faculty'), 'the group around it');
+    expect(codeOf(await enrol(['dan'], { tokens: '11/day' }))).toEqual([400, 'validation_error']);
+    expect((await enrol(['dan'], { tokens: '9/day' })).status).toBe(201);
+    await writeFile(keysFile, text);
+    await until(async () => (await service.get('/courses', prof)).text.includes('eliza'), 'the old line');
   });
 });

@@ -82,7 +82,8 @@ describe('The groups whose lines apply to a person', () => {
 
   it('are those of the last request, in a report', () => {
     const namesOf = (client: string) => people.groupsOf(client).map(({ name }) => name);
-    expect(namesOf('sso ada')).toEqual(['*']);
+    expect(namesOf('sso ada')).toEqual(['biology', '*']); // as when the laptop's key was made
+    expect(namesOf('sso bob')).toEqual(['*']);
     people.recordPerson('sso ada', ['art', 'lab', 'biology']);
     expect(namesOf('sso ada')).toEqual(['art', 'biology', '*']);
     expect(namesOf('sso ada/laptop~1')).toEqual(['biology', '*']);
@@ -193,6 +194,30 @@ describe('The access of a client', () => {
     clients.replaceNamedKeys(noLines);
     expect(() => clients.checkAccess('key ada/x', 0)).toThrow('was removed, or has expired');
     expect(clients.hasAccess('key default', 0)).toBe(true);
+  });
+
+  it('ends for a key that needs its group when the group has no line', () => {
+    const key = { ...madeKey('eve', 'sso ada'), client: 'made eve~8f2a11c09b3e', group: 'bio101', needsGroup: true };
+    const clients = new Clients(
+      { ...cap, ...nothing, groupLines: [{ name: 'bio101', featureOptions: {} }], needsKey: true },
+      clock,
+    );
+    const ends = () => [clients.hasAccess(key.client, 1), clients.workerKeys.keys?.map(({ expiresAt }) => expiresAt)];
+    clients.replaceAddedKeys([key]);
+    expect(ends()).toEqual([true, [null]]);
+    clients.replaceNamedKeys(noLines);
+    expect(ends()).toEqual([false, [0]]);
+    expect(() => clients.checkAccess(key.client, 1)).toThrow('was removed, or has expired');
+  });
+
+  it('ends with the groups of a job while the groups of its person are unknown', () => {
+    const groupLines = [{ name: 'bio101', featureOptions: {}, expiresAt: day }];
+    const clients = new Clients({ ...cap, ...nothing, groupLines, needsKey: true }, clock);
+    const start = (now: number) => () => clients.checkAccess('sso ada', now, ['bio101']);
+    expect(start(day - 1)).not.toThrow();
+    expect(start(day)).toThrow('the group bio101 ended');
+    clients.recordPerson('sso ada', []);
+    expect(start(day)).not.toThrow();
   });
 
   it('ends with the line of its person, also for the keys that the person has made', () => {
@@ -365,4 +390,24 @@ describe('A group with a line', () => {
     expect(limits()).toEqual([null, [], [], 0]);
     expect(clients.groupLines).toBe(groupLines);
   });
+});
+
+it('A group that ends when the clock is ahead limits its members again when the clock is set back', () => {
+  const day = 86_400_000;
+  let now = day;
+  const groupLines = [{ name: 'bio101', featureOptions: {}, expiresAt: day, each: { maxConcurrent: 1 } }];
+  const namedKeys = [keyOf('ada', { group: 'bio101' })];
+  const clients = new Clients({ ...cap, ...nothing, groupLines, namedKeys, needsKey: true }, { now: () => now });
+  expect([clients.hasAccess('key ada', now), clients.optionsOf('key ada').maxConcurrent]).toEqual([false, null]);
+  now = day - 1;
+  expect([clients.hasAccess('key ada', now), clients.optionsOf('key ada').maxConcurrent]).toEqual([true, 1]);
+});
+
+it('The options of each member hold for a person who has made a key in the group, before the first request', () => {
+  const groupLines = [{ name: 'bio101', featureOptions: {}, each: { maxConcurrent: 1 } }];
+  const clients = new Clients({ ...cap, ...nothing, groupLines, needsKey: true }, clock);
+  clients.replaceAddedKeys([{ ...keyOf('laptop'), client: 'sso ada/laptop~1', groups: ['bio101'] }]);
+  expect(clients.optionsOf('sso ada').maxConcurrent).toBe(1);
+  clients.recordPerson('sso ada', []);
+  expect(clients.optionsOf('sso ada').maxConcurrent).toBeNull();
 });
