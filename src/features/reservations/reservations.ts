@@ -83,10 +83,11 @@ export class Reservations {
     const { clock, beforeAct, log } = this.#parts;
     const made = await this.#records.update((all) => {
       const now = clock.now();
-      const wanted = this.#readOrder(order, now);
+      const wanted = recordOf(order);
       const open = all.filter(({ endsAt }) => endsAt > now);
       const equal = open.find((each) => keyOf(each) === keyOf(wanted));
       if (equal !== undefined) return { records: all, answer: { ...equal, isNew: false } };
+      this.#checkOrder(wanted, now);
       if (open.length >= maxReservations)
         throw new RelayError('forbidden', `there are ${maxReservations} reservations: cancel one first`);
       this.#checkSlots(wanted, open);
@@ -126,9 +127,8 @@ export class Reservations {
   }
 
   /** Throws `validation_error` for an order that is not possible. */
-  #readOrder({ group, slots, begins_at, seconds }: ReserveRequest, now: number): Omit<Reservation, 'id'> {
+  #checkOrder({ group, slots, beginsAt }: Omit<Reservation, 'id'>, now: number): void {
     const { clients, room } = this.#parts;
-    const beginsAt = Date.parse(begins_at);
     if (beginsAt < now - pastMs) throw invalid('begins_at', 'is in the past');
     if (beginsAt > now + maxAheadMs) throw invalid('begins_at', 'must be at most a year away');
     const known = [...clients.groups].some(({ name }) => name === group);
@@ -136,7 +136,6 @@ export class Reservations {
       throw invalid('group', `no group ${group} has a line in the keys file, or it has ended`);
     const { maxActive } = room.limits;
     if (slots > maxActive) throw invalid('slots', `must be at most ${maxActive}, the slots of the service`);
-    return { group, slots, beginsAt, endsAt: beginsAt + seconds * 1000 };
   }
 
   /** Throws `validation_error` if at any time more slots would be reserved than there are. */
@@ -166,6 +165,11 @@ export class Reservations {
       is_stored: place.shared !== null || place.path !== null,
     };
   }
+}
+
+function recordOf({ group, slots, begins_at, seconds }: ReserveRequest): Omit<Reservation, 'id'> {
+  const beginsAt = Date.parse(begins_at);
+  return { group, slots, beginsAt, endsAt: beginsAt + seconds * 1000 };
 }
 
 function gateName(group: string): string {

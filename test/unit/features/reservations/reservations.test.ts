@@ -75,6 +75,15 @@ describe('A reservation', () => {
     expect(next.list()).toMatchObject([{ group: 'bio101', slots: 2, is_active: false, is_stored: true }]);
   });
 
+  it('may be requested again while it is active', async () => {
+    const { reserve, acts, clock } = await create();
+    const first = await reserve(0, hour);
+    await clock.advance(2 * minute);
+    expect((await reserve(-2 * minute, hour)).id).toBe(first.id);
+    expect(acts).toHaveLength(1);
+    await expect(reserve(-2 * minute, hour, 1)).rejects.toEqual(refusal('begins_at'));
+  });
+
   it('says whether it ends with the service', async () => {
     const { reserve } = await create({ isInMemory: true });
     expect((await reserve(hour, hour)).is_stored).toBe(false);
