@@ -92,12 +92,14 @@ export class FeatureHooks implements JobFeatures {
 
   /** Whether contents of this client may be stored. They are not if a feature throws. */
   mayStore(client: string): boolean {
-    let mayStore = true;
-    const ask = contained((part: PrimaryPart) => {
-      mayStore = mayStore && part.mayStore?.(client) !== false;
-    }, this.#onFault);
-    for (const part of this.#parts) ask(part);
-    return mayStore;
+    return this.#parts.every((part) => {
+      try {
+        return part.mayStore?.(client) !== false;
+      } catch (error) {
+        this.#onFault(error);
+        return false;
+      }
+    });
   }
 
   checkModels(request: JobRequest): void {
@@ -203,15 +205,16 @@ export class FeatureHooks implements JobFeatures {
   }
 
   get openJobs(): Job<BackgroundPart>[] {
-    return this.#parts.flatMap(({ openJobs = [] }) => openJobs);
+    return this.#collect((part) => part.openJobs);
   }
 
   slotsChanged(): void {
     this.#tell((part) => part.slotsChanged?.());
   }
 
+  /** Never rejects: the drain would not end. */
   async idle(): Promise<void> {
-    for (const part of this.#parts) await part.idle?.();
+    for (const part of this.#parts) await this.#settle(() => part.idle?.());
   }
 
   cut(): void {

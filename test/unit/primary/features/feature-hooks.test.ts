@@ -99,6 +99,10 @@ describe('A feature that throws in its hooks', () => {
       counters: [{ ...metric, name: 'broken_total', read: fail('counter') }],
       ...{ limitUsesOf: fail('limits'), findKeyWarnings: fail('warnings') },
       ...{ drain: fail('drain'), expire: fail('expire'), refreshKeys: rejects('keys'), stop: rejects('stop') },
+      ...{ idle: rejects('idle'), cut: fail('cut'), slotsChanged: fail('slots'), mayStore: fail('mayStore') },
+      get openJobs(): [] {
+        throw new Error('openJobs');
+      },
     };
     const sound: PrimaryPart = {
       job: { ended: () => seen.push('ended'), moved: () => seen.push('moved') },
@@ -109,6 +113,9 @@ describe('A feature that throws in its hooks', () => {
       drain: () => seen.push('drain'),
       expire: () => seen.push('expire'),
       refreshKeys: async () => void seen.push('keys'),
+      idle: async () => void seen.push('idle'),
+      cut: () => seen.push('cut'),
+      slotsChanged: () => seen.push('slots'),
       stop: async () => void seen.push('stop'),
     };
     const hooks = new FeatureHooks([broken, sound], (fault) => faults.push((fault as Error).message));
@@ -122,10 +129,20 @@ describe('A feature that throws in its hooks', () => {
     hooks.expire();
     hooks.jobMoved(jobRequest(), route, route, 'quota');
     hooks.recordEnded(record);
+    hooks.slotsChanged();
     hooks.drain();
+    await hooks.idle();
+    hooks.cut();
     await hooks.stop();
-    const calls = ['keys', 'expire', 'moved', 'ended', 'drain', 'stop'];
+    const calls = ['keys', 'expire', 'moved', 'ended', 'slots', 'drain', 'idle', 'cut', 'stop'];
     expect([seen, faults]).toEqual([calls, calls]);
+  });
+
+  it('has no open jobs, and lets nothing be stored', () => {
+    const { hooks, faults } = createBroken();
+    expect(hooks.openJobs).toEqual([]);
+    expect(hooks.mayStore('key ada')).toBe(false);
+    expect(faults).toEqual(['openJobs', 'mayStore']);
   });
 
   it('adds no limits and no warnings, and those of the other features stay', () => {
