@@ -84,12 +84,12 @@ export class Service {
   }
 
   #startTimers(): void {
-    const { host, conversations, responses, room, store, features } = this.#parts;
+    const { config, host, conversations, responses, room, store, features } = this.#parts;
     const { clock } = host;
     responses.expire();
     clock.every(expiryCheckMs, () => {
       for (const each of [conversations, responses, features]) each.expire();
-      expireStored(store, clock.now());
+      expireStored(store, config, clock.now());
     });
     const { recentUsage, usageJournal } = this.#parts;
     clock.every(keysCheckMs, () => void features.refreshKeys());

@@ -32,15 +32,13 @@ class BackgroundFeature implements PrimaryPart {
   readonly handlers: Handlers<typeof calls>;
   readonly gauges: readonly FeatureMetric[];
   readonly #core: PrimaryCore;
-  readonly #stored: StoredJobs;
   readonly #puller: JobPuller | null;
 
   constructor(core: PrimaryCore) {
     const { store, host, config } = core;
     this.#core = core;
-    this.#stored = createStoredJobs(core);
     const observer = observeBackground(core);
-    const parts = { store: store.jobs, stored: this.#stored, observer };
+    const parts = { store: store.jobs, stored: createStoredJobs(core), observer };
     this.background = new BackgroundJobs({ ...core, ...parts, clock: host.clock }, config);
     const recordEnd = (by: string, jobId: string, requestId: string) =>
       core.beforeAct({ act: 'job_ended', by, target: `job ${jobId}`, request_id: requestId });
@@ -80,10 +78,6 @@ class BackgroundFeature implements PrimaryPart {
 
   idle(): Promise<void> {
     return this.background.idle();
-  }
-
-  expire(): void {
-    this.#stored.expire();
   }
 
   async purge(client: string) {

@@ -1,3 +1,4 @@
+import type { Config } from '../../../shared/config/config.js';
 import { ignoreFailure } from '../../../shared/errors.js';
 import { uploadLimitMs } from './files.js';
 import type { Store } from './store.js';
@@ -7,9 +8,11 @@ import type { Store } from './store.js';
  * ignored, because the call is repeated.
  */
 export function expireStored(
-  { files, answers, upkeep }: Pick<Store, 'files' | 'answers' | 'upkeep'>,
+  { files, answers, jobs, upkeep }: Pick<Store, 'files' | 'answers' | 'jobs' | 'upkeep'>,
+  { jobTtlMs }: Pick<Config, 'jobTtlMs'>,
   now: number,
 ): void {
+  jobs.expire(now - jobTtlMs).catch(ignoreFailure);
   files.expire(now, now - uploadLimitMs).catch(ignoreFailure);
   answers.expire(now);
   upkeep.expireRows(now).catch(ignoreFailure);
