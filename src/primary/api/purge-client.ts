@@ -14,6 +14,7 @@ import type { UsageJournal } from '../observe/usage-journal.js';
 import type { UsageLedger } from '../observe/usage-ledger.js';
 import { type Counts, expiryAt, type Store, sumCounts } from '../store/contract/store.js';
 import type { SharedHandlers } from '../workers/worker-handle.js';
+import type { AccessParts } from './ended-access.js';
 
 /** Parts that store data of a client. */
 export interface PurgedParts {
@@ -39,6 +40,7 @@ type UpkeepParts = PurgedParts &
     readonly features: Pick<FeatureHooks, 'beforeAct' | 'purge' | 'removeClients'>;
     readonly removals: Pick<Removals, 'begin'>;
     readonly openJobs: { readonly callers: readonly Pick<Job, 'request' | 'cut'>[] };
+    readonly localJobs: AccessParts['localJobs'];
   };
 
 /** Returns the operations of an operator on the store. */
@@ -85,12 +87,19 @@ async function purgeAll(parts: UpkeepParts, client: string, by: Actor): Promise<
   return { client, clients: [...clients], removed, copies: [...copies] };
 }
 
-/** Ends the jobs of callers on this host, and waits until they have left. `purgeClient` ends the background jobs. */
-async function endJobs({ openJobs, host }: UpkeepParts, isAmong: (client: string) => boolean): Promise<void> {
+/**
+ * Ends the open jobs on this host, and waits until those of callers have left; `purgeClient` waits for the others. A
+ * background job that got its slot meanwhile would be refused, and would let those of all clients pause.
+ */
+async function endJobs(
+  { openJobs, localJobs, host }: UpkeepParts,
+  isAmong: (client: string) => boolean,
+): Promise<void> {
   const { clock } = host;
   const open = () => openJobs.callers.filter(({ request }) => isAmong(request.client));
   const reason = cancelled('the data of this client are being deleted');
   for (const job of open()) job.cut(reason);
+  for (const { request, background } of localJobs.background) if (isAmong(request.client)) background.cancel(reason);
   const untilMs = clock.monotonicMs() + endLimitMs;
   while (open().length > 0 && clock.monotonicMs() < untilMs) await delay(clock, endCheckMs);
 }

@@ -80,7 +80,7 @@ it('A purge of a person also removes the data of the own keys, even deleted ones
     ...memoryUpkeep({}),
     clientsWith: async (owner) => (owner === 'sso ada' ? ['sso ada/new~2/phone'] : []),
     purge: async (client) => {
-      expect([client, removals.has(client), callers]).toEqual([client, true, []]);
+      expect([client, removals.has(client), callers, cancelled]).toEqual([client, true, [], ['sso ada/old~1']]);
       purged.push(client);
       return { files: 1 };
     },
@@ -94,6 +94,11 @@ it('A purge of a person also removes the data of the own keys, even deleted ones
   const callers: { request: JobRequest; cut: () => void }[] = [];
   const cut = () => void callers.pop();
   callers.push({ request: jobRequest({ client: 'sso ada/new~2' }), cut });
+  const cancelled: string[] = [];
+  const background = ['sso ada/old~1', 'sso eve/ada~1'].map((client) => ({
+    request: { client },
+    background: { cancel: () => void cancelled.push(client) },
+  }));
   const { purgeClient: purge } = storeUpkeep({
     ...{ ...parts, usageJournal, clients: { keyClients: ['key ada', 'sso ada/new~2', 'made ada~3'] } },
     ...{ config: await loadConfig({}, async () => ''), host: { clock: new FakeClock(), log: new LogBook() } },
@@ -104,6 +109,7 @@ it('A purge of a person also removes the data of the own keys, even deleted ones
     },
     removals,
     openJobs: { callers },
+    localJobs: { background },
   });
   const by = { client: 'key root', isAdmin: true, requestId: '1' };
   const clients = ['sso ada', 'sso ada/new~2', 'sso ada/old~1', 'sso ada/new~2/phone'];
