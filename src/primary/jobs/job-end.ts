@@ -71,9 +71,13 @@ export function refusedEnd(refusal: RelayError): JobFailed {
   return { type: 'job-end', outcome: outcomeOf(refusal), failure, queueMs: 0, executionMs: 0, ...unknownJobUsage };
 }
 
-/** Whether the request was rejected before it ran, for example because its conversation was deleted. */
+/**
+ * Whether the request was rejected before it ran, for example because its conversation was deleted. A job that has
+ * waited as long as its client accepts was not rejected.
+ */
 export function isRefused(end: JobEnd): end is JobFailed {
-  return end.outcome !== 'ok' && end.failure.code !== end.outcome;
+  if (end.outcome === 'ok' || end.failure.code === end.outcome) return false;
+  return end.outcome !== 'queue_timeout' || end.queueMs === 0;
 }
 
 function outcomeOf(thrown: unknown): FailedOutcome {

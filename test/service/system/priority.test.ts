@@ -6,7 +6,7 @@ import { temporaryFolder } from '../../support/basics/folder.js';
 import { shared } from '../../support/basics/shared.js';
 import { until } from '../../support/basics/until.js';
 import { metric } from '../../support/documents/exposition.js';
-import { startWithProgram } from '../../support/service/service.js';
+import { type Service, startWithProgram } from '../../support/service/service.js';
 
 const folder = shared(temporaryFolder);
 const gate = shared(createAnswerGate);
@@ -17,7 +17,7 @@ const urgent = { 'x-priority': 'priority' };
 const flex = { 'x-priority': 'flex' };
 
 /** Has one slot. The program answers while the gate is open. */
-const service = shared(async () => {
+async function startOneSlot() {
   const keys = join((await folder()).path, 'keys');
   const lines = [
     `ada:sha256:${digestOf(ada['x-api-key'])}:priority=on,subclients`,
@@ -26,12 +26,14 @@ const service = shared(async () => {
   await writeFile(keys, `${lines.join('\n')}\n`, { mode: 0o600 });
   const env = { MODEL_API_MAX_CONCURRENT: '1', MODEL_API_KEYS_FILE: keys };
   return startWithProgram((await gate()).command, env);
-});
+}
+
+const service = shared(startOneSlot);
 
 /** Takes the only slot. Returns the answer of its job, which ends when the gate opens. */
-async function takeSlot(): Promise<Promise<{ readonly status: number }>[]> {
+async function takeSlot(of?: Service): Promise<Promise<{ readonly status: number }>[]> {
   await (await gate()).close();
-  const to = await service();
+  const to = of ?? (await service());
   const first = to.post('/ask', { prompt: 'first' }, bob);
   await until(async () => (await metric(to, 'jobs_active')) === 1, 'the first job');
   return [first];
@@ -135,8 +137,9 @@ describe('The tier in answers', () => {
 
 describe('The longest wait that a request accepts', () => {
   it('ends the wait with a time, at once if a request does not wait', async () => {
-    const to = await service();
-    const [first] = await takeSlot();
+    // Knows of no long jobs, for which it would refuse a wait of a second at once, too.
+    await using to = await startOneSlot();
+    const [first] = await takeSlot(to);
     const timeouts = await metric(to, 'queue_timeouts_total');
     for (const prefer of ['wait=0', 'handling=lenient, wait=1; x=y']) {
       const { status, body, headers } = await to.post('/ask', { prompt: 'x' }, { ...bob, prefer });
