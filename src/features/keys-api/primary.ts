@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { RateLimit } from '../../primary/access/rate-limit.js';
 import type { CreatePrimaryPart, PrimaryCore, PrimaryPart } from '../../primary/features/feature.js';
+import type { Counts } from '../../primary/store/contract/store.js';
 import type { Handlers } from '../../shared/ipc/peer.js';
 import { sharedMadeKeys } from './made-key-store.js';
 import { MadeKeys, ownActs } from './made-keys.js';
@@ -49,8 +50,9 @@ class KeysPart implements PrimaryPart {
     if (this.#needsKey) await this.keys.refresh();
   }
 
-  async removeClients(...[isAmong, by]: Parameters<NonNullable<PrimaryPart['removeClients']>>) {
-    return { keys: await this.keys.removeOf(isAmong, by) };
+  async removeClients(...[isAmong, by]: Parameters<NonNullable<PrimaryPart['removeClients']>>): Promise<Counts> {
+    const count = await this.keys.removeOf(isAmong, by);
+    return count === 0 ? {} : { keys: count };
   }
 
   findKeyWarnings(): readonly string[] {
