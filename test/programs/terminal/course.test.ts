@@ -111,7 +111,8 @@ describe('prompt-relay course add', () => {
       const args = ['course', 'add', 'bio101', keys, '--until', '2099-07-15', '--roster', roster, '--sheet', own];
       const inject = `inject=${point.replace(':', ':signal=KILL:')}`;
       const traced = ['-f', '-qq', '-o', '/dev/null', '-e', inject, process.execPath, commandProgram, ...args];
-      const env = { PATH: process.env.PATH ?? '', HOME: '/nonexistent', UV_USE_IO_URING: '0' };
+      // strace counts the calls of each thread by itself, so only one thread may write.
+      const env = { PATH: process.env.PATH ?? '', HOME: '/nonexistent', UV_USE_IO_URING: '0', UV_THREADPOOL_SIZE: '1' };
       await once(spawn('strace', traced, { env, stdio: 'ignore' }), 'exit');
       const after = await readFile(keys, 'utf8');
       results.push(after === before ? 'old' : `${(await names()).length} new`);
