@@ -4,7 +4,7 @@ import type { AsyncHandler } from '../../worker/http/exchange.js';
 import { sendJson, untilGone, write } from '../../worker/http/responses.js';
 import { type calls, exportRoute, exportType, route } from './shared.js';
 
-export function createPart({ primary, authority }: WorkerCore<typeof calls>): WorkerPart {
+export function createPart({ primary, authority, guards }: WorkerCore<typeof calls>): WorkerPart {
   const getRetention: AsyncHandler = async (_req, res) => {
     sendJson(res, await primary.call('retention', { client: res.locals.client }));
   };
@@ -21,7 +21,7 @@ export function createPart({ primary, authority }: WorkerCore<typeof calls>): Wo
   return {
     routes: [
       { route, get: [mayRead, getRetention] },
-      { route: exportRoute, get: [mayRead, getExport] },
+      { route: exportRoute, get: [mayRead, guards.namesUser, getExport] },
     ],
   };
 }

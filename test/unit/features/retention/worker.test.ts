@@ -21,7 +21,7 @@ async function exported(lines: readonly string[]) {
     write: (text: string) => sent.push(text) > 0,
     end: () => void sent.push('end'),
   };
-  const { routes } = createPart({ primary, authority: {} } as never);
+  const { routes } = createPart({ primary, authority: {}, guards: {} } as never);
   const handler = routes.find(({ route }) => route === '/export')?.get?.at(-1);
   await handler?.({} as never, res as never, () => {});
   return { asked, sent };
