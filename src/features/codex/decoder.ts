@@ -60,7 +60,7 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
   #used: Usage | null = null;
   /** Whether the program's turn is open and waits for the results of calls. */
   #isHeld = false;
-  /** Text that arrived while a message had no answer: the program drops it if it takes the message. */
+  /** Text that arrived while a message was open: the program drops it if it asks the model again. */
   readonly #held: Notified<'item/agentMessage/delta'>[] = [];
   /** Whether this version shows the API responses, which contain all calls of a message and its end. */
   #isRaw = false;
@@ -151,17 +151,22 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
   #answered(id: RpcId, result: unknown): readonly DecoderEvent[] {
     if (id === requestIds.initialize) this.#isGreeted = true;
     if (id === this.#thread.startId) return this.#opened(result);
-    if (isAddition(id)) return this.#taken(id);
+    // The turn has ended without this message, which would be in the next one.
+    if (isAddition(id)) return this.#thread.turnId === null ? unexpectedOutput : nothing;
     if (id !== this.#thread.endId) return nothing;
     const text = this.#thread.ended();
     return text === null ? unexpectedOutput : [{ type: 'reply', text }];
   }
 
-  /** The program asks the model again, without what the model has said meanwhile. */
-  #taken(id: RpcId): readonly DecoderEvent[] {
-    this.#thread.openAdditions.delete(id);
+  /**
+   * Handles the start of an item. With a message to the turn, the program asks the model again, without what the model has
+   * said of a message that is not complete.
+   */
+  #begun({ type, clientId }: Notified<'item/started'>['item']): readonly DecoderEvent[] {
+    if (type !== 'userMessage' || clientId == null) return forbiddenItem(type);
+    if (!this.#thread.openAdditions.delete(clientId)) return unexpectedOutput;
     this.#held.splice(0);
-    return [{ type: 'message-added', id: String(id) }];
+    return [{ type: 'message-added', id: clientId }];
   }
 
   /** After the end of a turn, the program refuses messages for it. */
@@ -210,7 +215,7 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
         this.#hasBegun = true;
         return this.#thought.add('summary', params.summaryIndex, params.delta);
       case 'item/started':
-        return forbiddenItem(params.item.type);
+        return this.#begun(params.item);
       case 'item/completed':
         return this.#whole(params);
       case 'thread/tokenUsage/updated':
@@ -266,16 +271,16 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
 
   /**
    * Ends the client's turn after a message with calls. The program answers a call itself if the tool is unknown or the
-   * input is not an object; it can then not continue this turn.
+   * input is not an object; it can then not continue this turn. Neither can it with a message that the model has not got.
    */
   #messageEnded(tokens: CodexTokens | null): readonly DecoderEvent[] {
     const used = tokens && usageOf(tokens, null);
     this.#used = used === null || this.#used === null ? used : addedUsage(this.#used, used);
     const calls = this.#calls;
     if (calls.length === 0) return nothing;
-    const { tools } = this.#thread;
+    const { tools, openAdditions } = this.#thread;
     const isSafe = ({ name, input }: ToolCall) => tools.offers(name) && isObject(jsonOf(input));
-    const isHeld = calls.every(isSafe) && !tools.calls.areRepeated(calls);
+    const isHeld = openAdditions.size === 0 && calls.every(isSafe) && !tools.calls.areRepeated(calls);
     const text = this.#answer.correction(false);
     const end: TurnEnd = { type: 'turn-end', text, model: this.#model, usage: this.usedSoFar, calls };
     const turnId = this.#thread.turnId;
@@ -326,8 +331,9 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
     if (item.type !== 'agentMessage') return forbiddenItem(item.type);
     this.#hasBegun = true;
     this.#thread.hasSaid = true;
+    const released = this.#release();
     this.#answer.complete(item.text ?? '');
-    return this.#release();
+    return released;
   }
 
   #troubled({ error, willRetry }: Notified<'error'>): readonly DecoderEvent[] {
@@ -419,6 +425,7 @@ function usageOf(total: CodexTokens | null, before: CodexTokens | null): Usage {
 class CodexAnswer {
   #streamed = '';
   readonly #messages: string[] = [];
+  /** Id of the message that streams; empty between two messages. */
   #streaming: string | null = null;
 
   /** Adds a piece of a message. Returns the text by which the whole has grown. */
@@ -434,6 +441,7 @@ class CodexAnswer {
   /** Adds a whole message. A message whose stream broke is never completed, and does not belong to the answer. */
   complete(text: string): void {
     if (text !== '') this.#messages.push(text);
+    this.#streaming = '';
   }
 
   /** Whether each message that has streamed is complete. */

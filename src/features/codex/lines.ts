@@ -20,7 +20,8 @@ const turnError = z.object({
 });
 
 const texts = z.array(z.string()).nullish().catch(null);
-const item = z.object({ type: z.string(), id: detail, text: detail, summary: texts, content: texts });
+/** `clientId`: id that the relay has given to a message. */
+const item = z.object({ type: z.string(), id: detail, clientId: detail, text: detail, summary: texts, content: texts });
 
 /** Tokens that fit into the context of the model. */
 const contextWindow = z.int().positive().nullish().catch(null);
@@ -95,8 +96,9 @@ export type CodexMessage =
   | { readonly type: 'raw' }
   | Exclude<RpcMessage, { readonly type: 'notification' }>;
 
-/** Matches messages that only repeat input, with all images. */
-const echo = /^\{"method":"item\/(?:started|completed)","params":\{"item":\{"type":"(?:userMessage|dynamicToolCall)"/;
+/** Matches messages that only repeat input, with all images; not messages to a running turn. */
+const echo =
+  /^\{"method":"item\/(?:started|completed)","params":\{"item":\{"type":"(?:userMessage","id":"[^"]*","clientId":null|dynamicToolCall")/;
 const rawEcho =
   /^\{"method":"rawResponseItem\/completed","params":\{"threadId":"[^"]*","turnId":"[^"]*","item":\{"type":"(?!function_call")/;
 

@@ -86,7 +86,7 @@ export class CodexThread implements TurnWriter {
   #interruptions = 0;
   /** Number of messages that were added so far. */
   #additions = 0;
-  /** Ids of messages that the program has neither taken nor refused in this turn. */
+  /** Ids of messages that the program has neither given to the model nor refused in this turn. */
   readonly openAdditions = new Set<RpcId>();
 
   constructor(defaultEfforts: DefaultEfforts) {
@@ -147,14 +147,15 @@ export class CodexThread implements TurnWriter {
 
   /**
    * Adds a message while the model thinks. Measured on 0.171.0: the program then asks the model again, and drops what the
-   * model has said, so that a message cannot be added to an answer that has begun.
+   * model has said, so that a message cannot be added to an answer that has begun. If the answer is complete meanwhile, and
+   * always with 0.160.1, the message comes after it.
    */
   add(text: string): MessageInput | null {
     if (this.#state.name !== 'open' || this.turnId === null || this.hasSaid || this.tools.calls.isWaiting) return null;
     const id = `${addition} ${++this.#additions}`;
     const input = inputOf({ text });
     this.openAdditions.add(id);
-    const params = { threadId: this.#state.id, expectedTurnId: this.turnId, input };
+    const params = { threadId: this.#state.id, expectedTurnId: this.turnId, clientUserMessageId: id, input };
     return { id, input: rpcRequest(id, 'turn/steer', params) };
   }
 

@@ -27,6 +27,11 @@ export const codexLines = {
   delta: (delta: string, itemId = 'msg_1') => notifies('item/agentMessage/delta', { ...turnIds, itemId, delta }),
   deltaOf: (turnId: string) => notifies('item/agentMessage/delta', { ...threadIds, turnId, itemId: 'm', delta: 'x' }),
   begun: (type: string) => notifies('item/started', { ...turnIds, item: { type, id: 'item-1' } }),
+  /** `clientId`: id of a message to the running turn; null for the question. */
+  input: (clientId: string | null) => {
+    const item = { type: 'userMessage', id: 'u', clientId, content: [{ type: 'text', text: 'Hello' }] };
+    return notifies('item/started', { item, ...turnIds }) + notifies('item/completed', { item, ...turnIds });
+  },
   message: (text: string) => notifies('item/completed', { ...turnIds, item: { type: 'agentMessage', id: 'm', text } }),
   tokens: (inputTokens: number, outputTokens: number) => {
     const total = { inputTokens, cachedInputTokens: 1, cacheWriteInputTokens: 0, outputTokens };

@@ -11,7 +11,7 @@ import {
   threadResult,
 } from '../../../support/agents/codex-lines.js';
 
-const { begun, completed, delta, deltaOf, failed, limits, message, retries, started, tokens } = codexLines;
+const { begun, completed, delta, deltaOf, failed, input, limits, message, retries, started, tokens } = codexLines;
 
 function reasonOf(...lines: readonly string[]): string | undefined {
   const failure = eventsOf(...lines).find(({ type }) => type === 'turn-failed');
@@ -203,22 +203,58 @@ describe('An interrupted codex', () => {
 describe('A message for a running codex', () => {
   const refused = (id: string) => answers(id, { error: { code: 1, message: 'no' } });
 
-  it('is taken or refused by its id, in any order', () => {
+  const accepted = (id: string) => answers(id, { result: { turnId: 'turn-1' } });
+
+  it('is given to the model or refused by its id, in any order', () => {
     const { thread, decoder } = midTurn();
     const [one, two] = [thread.add('ONE'), thread.add('TWO')];
     expect([one?.id, two?.id]).toEqual(['addition 1', 'addition 2']);
-    expect(decoder.read(refused('addition 1') + answers('addition 2', { result: {} }))).toEqual([
+    expect(two?.input).toContain('"clientUserMessageId":"addition 2"');
+    expect(decoder.read(input(null) + refused('addition 1') + input('addition 2') + accepted('addition 2'))).toEqual([
       { type: 'message-refused', id: 'addition 1' },
       { type: 'message-added', id: 'addition 2' },
     ]);
   });
 
-  it('has the text before it dropped if codex takes it, because codex drops that text, too', () => {
+  it('comes after the answer if codex accepts it while it completes the answer, and then answers again', () => {
+    const { thread, decoder } = midTurn();
+    decoder.read(input(null));
+    thread.add('late');
+    const whole = accepted('addition 1') + delta('One', 'm1') + message('One') + input('addition 1');
+    expect(decoder.read(whole + delta('Two', 'm1') + message('Two') + completed)).toMatchObject([
+      { type: 'text-delta', text: 'One' },
+      { type: 'message-added', id: 'addition 1' },
+      { type: 'text-delta', text: '\n\nTwo' },
+      { type: 'turn-end', text: null },
+    ]);
+  });
+
+  it.each([
+    ['before its answer', ''],
+    ['after its answer', accepted('addition 1')],
+  ])('ends the process if the turn ends %s without it', (_, answer) => {
+    const { thread, decoder } = midTurn();
+    thread.add('late');
+    const events = decoder.read(answer + delta('Hi') + message('Hi') + completed + accepted('addition 1'));
+    expect(events.map(({ type }) => type)).toEqual(['text-delta', 'turn-end', 'stray']);
+  });
+
+  it('ends the process if the model calls a tool before it has the message', () => {
+    const tools = [{ name: 'look', description: '', schema: '{}' }];
+    const { thread, decoder } = midTurn({ ...plainTurn, offer: { tools, choice: 'auto', isParallel: true } });
+    thread.add('late');
+    const params = { threadId: 'thread-1', turnId: 'turn-1', callId: 'c1', tool: 'look', arguments: {} };
+    const call = `${JSON.stringify({ id: 7, method: 'item/tool/call', params })}\n`;
+    const events = decoder.read(accepted('addition 1') + call);
+    expect(events.map(({ type }) => type)).toEqual(['call-start', 'call-delta', 'stray', 'turn-end']);
+  });
+
+  it('has the text before it dropped if codex asks the model again, because codex drops that text, too', () => {
     const { thread, decoder } = midTurn();
     thread.add('In German.');
     expect(decoder.read(delta('Good', 'm1'))).toEqual([]);
     const end = delta('Guten Tag', 'm2') + message('Guten Tag') + completed;
-    expect(decoder.read(answers('addition 1', { result: {} }) + end)).toMatchObject([
+    expect(decoder.read(accepted('addition 1') + input('addition 1') + end)).toMatchObject([
       { type: 'message-added' },
       { type: 'text-delta', text: 'Guten Tag' },
       { type: 'turn-end', text: null },
