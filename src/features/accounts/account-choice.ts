@@ -23,10 +23,11 @@ export interface AccountState {
   readonly maxRunning: number | null;
   /** Whether it serves only while all others cannot. */
   readonly isSpare: boolean;
-  /** Its next turn among the accounts of the client. */
-  readonly turn: number;
-  /** Number of jobs that it gets in relation to others. */
-  readonly weight: number;
+  /**
+   * Its next turn among the accounts of the client, and the number of jobs that it gets in relation to others; null if the
+   * accounts do not share the jobs.
+   */
+  readonly share: { readonly turn: number; readonly weight: number } | null;
 }
 
 /** Account of a job, and why it was chosen, as the end of a sentence after *because*. */
@@ -58,7 +59,8 @@ export function eligibleAccounts<A extends OwnedAccount>(
 
 /**
  * Returns the account that serves a job: of the usable ones the one with the process of the conversation, else the one
- * that had its last turn, else one below its limit whose turn is next. Returns null if no account is eligible.
+ * that had its last turn, else one below its limit: the one whose turn is next, or the first one if they do not share jobs.
+ * Returns null if no account is eligible.
  */
 export function pickAccount<A>(eligible: readonly A[], stateOf: (account: A) => AccountState): PickedAccount<A> | null {
   const ranked = eligible.map((account) => {
@@ -74,9 +76,10 @@ export function pickAccount<A>(eligible: readonly A[], stateOf: (account: A) => 
 
 /** Returns numbers to compare one by one; the smaller is preferred. */
 function rankOf(state: AccountState): readonly number[] {
-  const { isRefused, isNotReady, hasSession, hadTurn, jobs, maxRunning, isSpare, turn, weight } = state;
+  const { isRefused, isNotReady, hasSession, hadTurn, jobs, maxRunning, isSpare, share } = state;
   const load = maxRunning === null ? 0 : jobs / maxRunning;
-  const distance = hasSession ? 0 : hadTurn ? 1 : 2;
+  const distance = hasSession ? 0 : hadTurn && !isSpare ? 1 : 2;
+  const { turn, weight } = share ?? { turn: 0, weight: 0 };
   return [Number(isRefused), Number(isNotReady), distance, load < 1 ? 0 : load, Number(isSpare), turn, -weight];
 }
 
@@ -84,11 +87,13 @@ function rankOf(state: AccountState): readonly number[] {
 const turnAt = 5;
 
 /** Gives no figures: only owners and administrators see how much of a quota is left. */
-function reasonOf({ hasSession, hadTurn }: AccountState, others: number, left: number): string {
+function reasonOf({ hasSession, hadTurn, isSpare, share }: AccountState, others: number, left: number): string {
   if (others === 0) return 'it is the only one that may serve its client';
-  if (hasSession || hadTurn) return 'it had the last turn of the conversation';
+  if (hasSession || (hadTurn && !isSpare)) return 'it had the last turn of the conversation';
   if (left === 0) return 'the others are blocked, not ready, at their limit or spare';
-  return 'it was its turn by what is left of the quotas';
+  return share === null
+    ? 'it is the first usable one in the order of the key or the file'
+    : 'it was its turn by what is left of the quotas';
 }
 
 function compare(a: readonly number[], b: readonly number[]): number {

@@ -88,6 +88,7 @@ export class CliAccounts implements Logins {
   readonly #serviceClis: AtLeastOne<ModelCli>;
   readonly #parts: AccountParts;
   readonly #accountsOf: (client: string) => readonly string[] | null;
+  readonly #isShared: boolean;
   #named: ReadonlyMap<string, NamedAccount> = new Map();
   /** Accounts whose lines have faults. */
   #closed: readonly ClosedAccount[] = [];
@@ -105,13 +106,18 @@ export class CliAccounts implements Logins {
   /** Resolves when all first checks have ended, which run one after another. */
   #checked: Promise<unknown> = Promise.resolve();
 
-  /** `accountsOf`: names of accounts in the API key of a client; null if it has none. */
+  /**
+   * `accountsOf`: names of accounts in the API key of a client; null if it has none. `isShared`: whether accounts share
+   * the jobs of a client by what is left of their quotas; otherwise the first usable one serves.
+   */
   constructor(
     serviceClis: AtLeastOne<ModelCli>,
     parts: AccountParts,
     accountsOf: (client: string) => readonly string[] | null,
     first: PreparedAccounts = noAccounts,
+    isShared = false,
   ) {
+    this.#isShared = isShared;
     this.#serviceClis = serviceClis;
     this.#parts = parts;
     this.#accountsOf = accountsOf;
@@ -208,7 +214,8 @@ export class CliAccounts implements Logins {
 
   /**
    * Returns the account that serves a job, for any account of its CLI; null if no account may serve its client. Prefers
-   * the account that has the process of its conversation, and then the one that had its last turn.
+   * the account that has the process of its conversation, and then, of those that share jobs, the one that had its last
+   * turn.
    */
   choose(cli: ModelCli, { client, sessionId, circuit, account }: AccountJob) {
     const all = this.#eligible(cli, client);
@@ -216,17 +223,16 @@ export class CliAccounts implements Logins {
     if (this.#named.size === 0) return eligible[0] === undefined ? null : { cli: eligible[0] };
     const id = sessionId();
     const last = id === null ? undefined : this.#lastTurns.get(id);
-    const turns = this.#turnsOf(all);
+    const turns = this.#isShared ? this.#turnsOf(all) : null;
     const picked = pickAccount(eligible, (each) => ({
       isRefused: each.health.circuits.isBlocked(circuit),
       isNotReady: each.health.checks.current.status === 'not_ready',
       hasSession: id !== null && each.pool.hasSessionOf(id),
-      hadTurn: last === each.label,
+      hadTurn: turns !== null && last === each.label,
       jobs: each.jobs,
       maxRunning: each.account?.maxRunning ?? null,
       isSpare: each.account?.isSpare ?? false,
-      turn: turns.nextOf(each),
-      weight: this.#weightOf(each, circuit),
+      share: turns && { turn: turns.nextOf(each), weight: this.#weightOf(each, circuit) },
     }));
     const hasLost = last !== undefined && !eligible.some(({ label }) => label === last);
     const loss = `the account of the conversation, ${last}, serves this client no longer, and `;
@@ -239,7 +245,7 @@ export class CliAccounts implements Logins {
     const id = sessionId();
     if (id !== null) setNewest(this.#lastTurns, id, cli.label, maxConversations);
     const eligible = this.#eligible(cli, client);
-    if (eligible.length > 1) this.#turnsOf(eligible).countJob(cli, this.#weightOf(cli, circuit));
+    if (this.#isShared && eligible.length > 1) this.#turnsOf(eligible).countJob(cli, this.#weightOf(cli, circuit));
   }
 
   #turnsOf(eligible: readonly ModelCli[]): AccountTurns<ModelCli> {

@@ -41,7 +41,8 @@ export async function findFenceTools(searchPath: string): Promise<FenceTools | n
 }
 
 /** Reads the accounts file, if one is configured. Rejects with a ConfigFault. */
-async function open({ MODEL_API_ACCOUNTS_FILE: path }: AccountValues, settings: LoginSettings): Promise<LoginSource> {
+async function open(values: AccountValues, settings: LoginSettings): Promise<LoginSource> {
+  const { MODEL_API_ACCOUNTS_FILE: path, MODEL_API_ACCOUNTS_SHARE: isShared } = values;
   const source = path === null ? null : await accountsSource(path, settings);
   const { accounts, closed, faults } = source?.first ?? noAccounts;
   return {
@@ -52,7 +53,7 @@ async function open({ MODEL_API_ACCOUNTS_FILE: path }: AccountValues, settings: 
       return isKnown ? null : `has no account ${account} (MODEL_API_ACCOUNTS_FILE)`;
     },
     warnings: (host, clis) => isolationWarnings(accounts, host, clis),
-    create: (serviceClis, parts) => createAccounts(source, serviceClis, parts),
+    create: (serviceClis, parts) => createAccounts(source, serviceClis, parts, isShared),
   };
 }
 
@@ -61,8 +62,9 @@ function createAccounts(
   source: AccountsSource | null,
   serviceClis: AtLeastOne<ModelCli>,
   parts: LoginsParts,
+  isShared: boolean,
 ): CliAccounts {
-  const accounts = new CliAccounts(serviceClis, parts, (client) => parts.accountsOf(client), source?.first);
+  const accounts = new CliAccounts(serviceClis, parts, (client) => parts.accountsOf(client), source?.first, isShared);
   if (source !== null) accounts.watch(watchAccountsFile(accounts, source, parts, parts.host));
   return accounts;
 }

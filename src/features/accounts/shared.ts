@@ -18,6 +18,11 @@ export const variables = {
     meaning:
       '`true`: accounts may run as root with capabilities that weaken their [isolation](accounts.md#isolation); otherwise the service then exits with 78',
   },
+  MODEL_API_ACCOUNTS_SHARE: {
+    ...{ schema: flag, fallback: 'false', secrecy: 'none' },
+    meaning:
+      '`true`: the accounts that may serve a client [share](accounts.md#which-account-serves-a-job) its jobs; otherwise the first one in the order of the key or the file is preferred',
+  },
 } as const satisfies FeatureVariables;
 
 export type AccountValues = ValuesOf<typeof variables>;
@@ -45,7 +50,7 @@ export const metrics = {
   account_weight: {
     type: 'gauge',
     labels: ['cli', 'account'],
-    help: 'How many jobs an account gets in relation to others: the part of its quota that is left divided by the part of the time until the reset; 1 if it has reported no quota.',
+    help: 'How many jobs an account gets in relation to others, if they share jobs: the part of its quota that is left divided by the part of the time until the reset; 1 if it has reported no quota.',
   },
 } as const satisfies MetricTable;
 

@@ -21,7 +21,7 @@ const accountBody = z
     spare: z.boolean().meta({ description: 'Whether it serves only while the others that a client may use cannot.' }),
     weight: z.number().meta({
       description:
-        'How many jobs it gets in relation to the others that a client may use: the part of its quota that is left divided by the part of the time until the reset; 1 if it has reported no quota.',
+        'How many jobs it gets in relation to the others that a client may use, if they share jobs: the part of its quota that is left divided by the part of the time until the reset; 1 if it has reported no quota.',
     }),
     last_used_at: time.nullable().meta({ description: 'When a job last started; null if none has since the start.' }),
     breaker: breakerBody.meta({ description: 'Whether its jobs are blocked, and the windows of its quota.' }),

@@ -90,7 +90,8 @@ describe('The accounts that may serve a client', () => {
 
 const idle: AccountState = {
   ...{ isRefused: false, isNotReady: false, hasSession: false, hadTurn: false, jobs: 0, maxRunning: null },
-  ...{ isSpare: false, turn: 0, weight: 1 },
+  isSpare: false,
+  share: { turn: 0, weight: 1 },
 };
 
 function pick(states: Readonly<Record<string, Partial<AccountState>>>) {
@@ -105,23 +106,27 @@ describe('The account that serves a job', () => {
   it('is the first one whose turn is next', () => {
     expect(picked({ team: {}, other: {} })).toBe('team');
     expect(picked({ team: { jobs: 40 }, other: {} })).toBe('team');
-    expect(picked({ team: { turn: 1 }, other: {} })).toBe('other');
-    expect(picked({ team: {}, other: { weight: 2 } })).toBe('other');
+    expect(picked({ team: { share: { turn: 1, weight: 1 } }, other: {} })).toBe('other');
+    expect(picked({ team: {}, other: { share: { turn: 0, weight: 2 } } })).toBe('other');
     expect(picked({})).toBeUndefined();
   });
 
   it('is the next one if the quota of the first is used up, or its check has failed', () => {
-    expect(picked({ team: { isRefused: true }, other: { turn: 9 } })).toBe('other');
-    expect(picked({ team: { isNotReady: true }, other: { turn: 9 } })).toBe('other');
+    expect(picked({ team: { isRefused: true }, other: { share: { turn: 9, weight: 1 } } })).toBe('other');
+    expect(picked({ team: { isNotReady: true }, other: { share: { turn: 9, weight: 1 } } })).toBe('other');
     expect(picked({ team: { isRefused: true }, other: { isNotReady: true } })).toBe('other');
     expect(picked({ team: { isRefused: true }, other: { isRefused: true } })).toBe('team');
   });
 
   it('is the one with the process of the conversation, else the one with its last turn, unless it cannot be used', () => {
-    expect(picked({ team: {}, other: { hasSession: true, turn: 9 } })).toBe('other');
+    expect(picked({ team: {}, other: { hasSession: true, share: { turn: 9, weight: 1 } } })).toBe('other');
     expect(picked({ team: {}, other: { hasSession: true, isRefused: true } })).toBe('team');
-    expect(picked({ team: {}, other: { hadTurn: true, turn: 9, jobs: 2, maxRunning: 2 } })).toBe('other');
-    expect(picked({ team: { hasSession: true, turn: 9 }, other: { hadTurn: true } })).toBe('team');
+    expect(picked({ team: {}, other: { hadTurn: true, share: { turn: 9, weight: 1 }, jobs: 2, maxRunning: 2 } })).toBe(
+      'other',
+    );
+    expect(picked({ team: { hasSession: true, share: { turn: 9, weight: 1 } }, other: { hadTurn: true } })).toBe(
+      'team',
+    );
     expect(picked({ team: {}, other: { hadTurn: true, isRefused: true } })).toBe('team');
   });
 
@@ -131,8 +136,20 @@ describe('The account that serves a job', () => {
     expect(picked({ team: { jobs: 5, maxRunning: 2 }, other: { jobs: 2, maxRunning: 1 } })).toBe('other');
   });
 
+  it('is the first usable one below its limit if they do not share the jobs', () => {
+    const pickedInOrder = (states: Readonly<Record<string, Partial<AccountState>>>) =>
+      pickAccount(Object.keys(states), (name) => ({ ...idle, share: null, ...states[name] }));
+    expect(pickedInOrder({ team: { jobs: 40 }, paid: {} })).toMatchObject({ account: 'team', reason: /first usable/ });
+    expect(pickedInOrder({ team: { isRefused: true }, paid: {} })?.account).toBe('paid');
+    expect(pickedInOrder({ team: { jobs: 2, maxRunning: 2 }, paid: {} })?.account).toBe('paid');
+  });
+
+  it('is not a spare one for a conversation that it served while the others could not be used', () => {
+    expect(picked({ spare: { isSpare: true, hadTurn: true }, team: {} })).toBe('team');
+  });
+
   it('is a spare one only if no other can be used', () => {
-    expect(picked({ spare: { isSpare: true }, team: { turn: 9 } })).toBe('team');
+    expect(picked({ spare: { isSpare: true }, team: { share: { turn: 9, weight: 1 } } })).toBe('team');
     expect(picked({ spare: { isSpare: true }, team: { isRefused: true } })).toBe('spare');
     expect(picked({ spare: { isSpare: true }, team: { jobs: 1, maxRunning: 1 } })).toBe('spare');
   });
@@ -161,7 +178,7 @@ describe('The turns of several accounts', () => {
 
   /** Admits a job, and returns the number of its account. */
   function admit(turns: AccountTurns<object>, all: readonly { weight: number }[], usable = all): number {
-    const state = (each: { weight: number }) => ({ ...idle, weight: each.weight, turn: turns.nextOf(each) });
+    const state = (each: { weight: number }) => ({ ...idle, share: { weight: each.weight, turn: turns.nextOf(each) } });
     const { account: chosen } = pickAccount(usable, state) as { account: { weight: number } };
     turns.countJob(chosen, chosen.weight);
     return all.indexOf(chosen);

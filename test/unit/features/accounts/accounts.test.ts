@@ -34,13 +34,18 @@ function prepared(text: string): PreparedAccounts {
   return { ...content, accounts };
 }
 
-async function createAccounts(text: string, keyAccounts: Readonly<Record<string, readonly string[]>> = {}) {
+async function createAccounts(
+  text: string,
+  keyAccounts: Readonly<Record<string, readonly string[]>> = {},
+  isShared = true,
+) {
   const made = await modelClisOf(named);
   const accounts = new CliAccounts(
     made.clis,
     made.accountParts,
     (client) => keyAccounts[client] ?? null,
     prepared(text),
+    isShared,
   );
   const router = new ModelRouter(made.names, made.clis, undefined, accounts);
   const labels = () => accounts.clis.map(({ label }) => label);
@@ -157,6 +162,20 @@ describe('The accounts of the model CLIs', () => {
       expect.stringContaining(`claude@${gone}, serves`),
     ]);
     expect(ask(null, 'key ada').cli.label).toBe('claude@ada');
+  });
+
+  it('serve in the order of the key or the file unless the operator lets them share the jobs', async () => {
+    const text = 'team claude home=/a\npaid claude home=/b\n';
+    await using made = await createAccounts(text, { 'key eve': ['paid', 'team'] }, false);
+    const ask = (client: string, conversation: string) => {
+      const job = { client, sessionId: () => conversation, circuit: '', account: null };
+      const chosen = made.accounts.choose(made.made.clis[0], job);
+      if (chosen !== null) made.accounts.recordJob(chosen.cli, job);
+      return chosen?.cli.label;
+    };
+    expect(['1', '2', '3'].map((id) => ask('key bob', id))).toEqual(Array(3).fill('claude@team'));
+    expect(['4', '5', '6'].map((id) => ask('key eve', id))).toEqual(Array(3).fill('claude@paid'));
+    expect(ask('key bob', '4')).toBe('claude@team');
   });
 
   it('have processes on standby and regular checks only while they are in use', async () => {

@@ -11,7 +11,10 @@ const claude = echoCli('claude');
 async function open(path: string | null) {
   const config = await loadConfig({}, async () => '');
   const settings: LoginSettings = { config, env: {}, clis: [claude], create: async () => claude.adapter };
-  return accountLogins.open({ MODEL_API_ACCOUNTS_FILE: path, MODEL_API_ACCOUNTS_AS_ROOT: false }, settings);
+  return accountLogins.open(
+    { MODEL_API_ACCOUNTS_FILE: path, MODEL_API_ACCOUNTS_AS_ROOT: false, MODEL_API_ACCOUNTS_SHARE: false },
+    settings,
+  );
 }
 
 describe('The logins of the accounts file', () => {
@@ -26,7 +29,11 @@ describe('The logins of the accounts file', () => {
   });
 
   it('are none without a file, and need no fence', async () => {
-    const values = { MODEL_API_ACCOUNTS_FILE: null, MODEL_API_ACCOUNTS_AS_ROOT: false };
+    const values = {
+      MODEL_API_ACCOUNTS_FILE: null,
+      MODEL_API_ACCOUNTS_AS_ROOT: false,
+      MODEL_API_ACCOUNTS_SHARE: false,
+    };
     const source = await open(null);
     expect([source.lineFaults, source.warnings({}, [])]).toEqual([[], []]);
     expect(await accountLogins.createFence(values, '', {})).toBeNull();

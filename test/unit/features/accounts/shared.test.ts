@@ -7,10 +7,18 @@ function load(env: Environment) {
 
 describe('The variables of accounts', () => {
   it.each([
-    [{}, { MODEL_API_ACCOUNTS_FILE: null, MODEL_API_ACCOUNTS_AS_ROOT: false }],
+    [{}, { MODEL_API_ACCOUNTS_FILE: null, MODEL_API_ACCOUNTS_AS_ROOT: false, MODEL_API_ACCOUNTS_SHARE: false }],
     [
-      { MODEL_API_ACCOUNTS_FILE: '/etc/prompt-relay/accounts', MODEL_API_ACCOUNTS_AS_ROOT: 'true' },
-      { MODEL_API_ACCOUNTS_FILE: '/etc/prompt-relay/accounts', MODEL_API_ACCOUNTS_AS_ROOT: true },
+      {
+        MODEL_API_ACCOUNTS_FILE: '/etc/prompt-relay/accounts',
+        MODEL_API_ACCOUNTS_AS_ROOT: 'true',
+        MODEL_API_ACCOUNTS_SHARE: '1',
+      },
+      {
+        MODEL_API_ACCOUNTS_FILE: '/etc/prompt-relay/accounts',
+        MODEL_API_ACCOUNTS_AS_ROOT: true,
+        MODEL_API_ACCOUNTS_SHARE: true,
+      },
     ],
   ])('may be %j', async (env, values) => {
     expect((await load(env)).featureValues).toEqual(values);
