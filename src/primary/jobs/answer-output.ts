@@ -22,7 +22,7 @@ export class AnswerOutput {
   readonly #texts: string[] = [];
   readonly #callIds: string[] = [];
   /** Messages that the model has received. */
-  readonly additions: AddedMessage[] = [];
+  readonly #additions: AddedMessage[] = [];
   /** Sent text in UTF-16 units, and number of calls whose start was sent. */
   readonly #place = { at: 0, calls: 0 };
 
@@ -65,7 +65,7 @@ export class AnswerOutput {
   /** Records a message that the model has received after the text so far. */
   addMessage(text: string): void {
     this.#thoughts.close(this.#place);
-    if (this.#record === null) this.additions.push({ at: this.#place.at, text });
+    if (this.#record === null) this.#additions.push({ at: this.#place.at, text });
     this.#record?.addMessage(text);
   }
 
@@ -136,6 +136,11 @@ export class AnswerOutput {
     const passages = this.#blocks.flatMap((block) => block.passages);
     if (passages.length === 0) return [];
     return isCorrected ? [{ at: 0, passages }] : this.#blocks.filter(({ at }) => at < this.#place.at);
+  }
+
+  /** Returns the messages that the model has received. The places in a text that was corrected are unknown. */
+  additions(isCorrected: boolean): readonly AddedMessage[] {
+    return isCorrected ? this.#additions.map((each) => ({ ...each, at: 0 })) : this.#additions;
   }
 
   /** Ends the current thought, and returns all. `isCorrected`: whether the final text differs from the sent text. */

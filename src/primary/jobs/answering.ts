@@ -81,7 +81,7 @@ export class Answering {
     return {
       ...end,
       ...this.#output.searches(end.text),
-      additions: this.#output.additions,
+      additions: this.#output.additions(end.text !== null),
       model: this.#publicName(end.model),
       thoughts,
       blocks,
@@ -110,7 +110,8 @@ export class Answering {
         const ignores = unsentWishes(request, turn); // the admission did not know a program that just starts, or another route
         return ignores.length === 0 ? end : { ...end, ignores };
       } catch (error) {
-        const next = this.#turns.hasOutput ? null : sampling.repeatable(error, turn, route, request.client);
+        const isBegun = this.#turns.hasOutput || this.#job.hasAdditions;
+        const next = isBegun ? null : sampling.repeatable(error, turn, route, request.client);
         if (next === null) throw error;
         turn = next;
       }

@@ -60,9 +60,12 @@ export class JobMoves {
     }
   }
 
-  /** Returns the choice after the model of a job has failed; null if no other model may or can answer. */
+  /**
+   * Returns the choice after the model of a job has failed; null if no other model may or can answer. Another model would
+   * not get messages that this one has got.
+   */
   nextChoice(job: Job, error: unknown): RouteChoice | null {
-    if (job.hasOutput || job.signal.aborted) return null;
+    if (job.hasOutput || job.hasAdditions || job.signal.aborted) return null;
     const { room, features } = this.#parts;
     const hasRoom = ({ cli }: Route) => room.hasRoomAt(job.ticket, { cli: cli.name, gate: cli.gate });
     return features.nextRoute(job, error, hasRoom);

@@ -54,6 +54,21 @@ describe('A final answer that differs from the streamed pieces', () => {
     expect(endOf(plain)).toMatchObject({ outcome: 'ok', text: 'Hello, Ada' });
   });
 
+  it('has the messages of the user at its begin, because their places in it are unknown', async () => {
+    const script =
+      (text: string | null): Script =>
+      async (sink) => {
+        sink.write(textDelta('One'));
+        sink.added?.('Go on.');
+        sink.write(textDelta('Two'));
+        return { ...turnEnd, text };
+      };
+    const additionsOf = async (text: string | null) =>
+      (await jobHarness({ script: script(text) }).finish({ isStreamed: false })) as { additions?: unknown };
+    expect(await additionsOf(null)).toMatchObject({ additions: [{ at: 3, text: 'Go on.' }] });
+    expect(await additionsOf('{"a":2}')).toMatchObject({ additions: [{ at: 0, text: 'Go on.' }] });
+  });
+
   it('counts as equal if only its whitespace differs', async () => {
     const events = await eventsOf(['Hello,  Ada\n'], { text: 'Hello, Ada' });
     expect(endOf(events)).toMatchObject({ outcome: 'ok', text: null });

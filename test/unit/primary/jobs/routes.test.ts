@@ -73,6 +73,21 @@ describe('The CLI of a job', () => {
     await harness.expectTidy();
   });
 
+  it('is no other one after its model has got a message to the answer, which the other would not get', async () => {
+    const fails =
+      (isSteered: boolean): Script =>
+      async (sink) => {
+        if (isSteered) sink.added?.('In German.');
+        throw cliError('quota', 'no', { quota: { scope: 'account', resetsAt: null } });
+      };
+    const request = { model: 'local/x', fallbacks: ['other/x'] };
+    const plain = jobHarness({ cliLimits: { local: 2 }, script: [fails(false), answers] });
+    expect(await plain.finish(request)).toMatchObject({ outcome: 'ok' });
+    const steered = jobHarness({ cliLimits: { local: 2 }, script: [fails(true), answers] });
+    expect(await steered.finish(request)).toMatchObject({ outcome: 'cli_error', failure: { reason: 'quota' } });
+    await steered.expectTidy();
+  });
+
   it('starts processes in advance only for its jobs', async () => {
     const gate = barrier();
     const harness = jobHarness({ cliLimits: { local: 5 }, start: gate.wait });
