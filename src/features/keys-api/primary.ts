@@ -51,8 +51,7 @@ class KeysPart implements PrimaryPart {
   }
 
   async removeClients(...[isAmong, by]: Parameters<NonNullable<PrimaryPart['removeClients']>>): Promise<Counts> {
-    const count = await this.keys.removeOf(isAmong, by);
-    return count === 0 ? {} : { keys: count };
+    return { keys: await this.keys.removeOf(isAmong, by) };
   }
 
   findKeyWarnings(): readonly string[] {

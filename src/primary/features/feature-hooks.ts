@@ -87,7 +87,7 @@ export class FeatureHooks implements JobFeatures {
   async removeClients(...order: Parameters<NonNullable<PrimaryPart['removeClients']>>): Promise<Counts> {
     let counts: Counts = {};
     for (const part of this.#parts) counts = sumCounts(counts, (await part.removeClients?.(...order)) ?? {});
-    return counts;
+    return Object.fromEntries(Object.entries(counts).filter(([, count]) => count > 0));
   }
 
   /** Whether contents of this client may be stored. They are not if a feature throws. */
