@@ -46,7 +46,7 @@ function ExportButton() {
   const { run, isRunning, failure } = useAction();
   const save = () => run(api.text('/export'), (text) => saveFile('my-data.jsonl', 'application/x-ndjson', text, clock));
   return html`
-    <p><button type="button" disabled=${isRunning} onClick=${save}>${isRunning ? 'Exporting …' : 'Export my data'}</button></p>
+    <p><button type="button" class="button" disabled=${isRunning} onClick=${save}>${isRunning ? 'Exporting …' : 'Export my data'}</button></p>
     ${failure !== null && html`<${ErrorNotice} error=${failure} onRetry=${save} />`}
   `;
 }

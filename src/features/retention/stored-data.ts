@@ -54,7 +54,7 @@ function questionsAndConversations({ store, conversationTtlMs, readBack }: Reten
       variables: byStore('MODEL_API_CONVERSATION_TTL_SECONDS', 'MODEL_API_MAX_CONVERSATIONS', 'MODEL_API_READ_BACK'),
     },
     {
-      ...{ kind: 'responses', content: 'answers of POST /v1/responses, unless `store` is false', place, readers },
+      ...{ kind: 'responses', content: 'answers of POST /v1/responses, unless store is false', place, readers },
       ...{
         keptMs: conversationTtlMs,
         until: `${formatSpan(conversationTtlMs)} after the last response that continues it`,
