@@ -97,7 +97,7 @@ const enrolment = z.strictObject({
 export type Enrolment = z.infer<typeof enrolment>;
 
 export const courseList200 = courseList.extend(requestId).meta({ id: 'CourseList' });
-export const courseDetail200 = courseDetail.extend(requestId).meta({ id: 'CourseDetail' });
+const courseDetail200 = courseDetail.extend(requestId).meta({ id: 'CourseDetail' });
 export const enrolment201 = enrolment.extend(requestId).meta({ id: 'Enrolment' });
 export const member200 = member.extend(requestId).meta({ id: 'ChangedMember' });
 const removed = z.strictObject({ success: z.literal(true), ...requestId }).meta({ id: 'RemovedMember' });

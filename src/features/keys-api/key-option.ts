@@ -3,7 +3,7 @@ import type { FeatureKeyOption } from '../../shared/config/key-option-table.js';
 import { readCount } from '../../shared/config/key-values.js';
 
 /** Option of people: how many keys they may make over HTTP. */
-export const ownKeysName = 'own_keys';
+const ownKeysName = 'own_keys';
 
 export const keyOptions = {
   [ownKeysName]: {

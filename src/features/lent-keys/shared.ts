@@ -38,7 +38,7 @@ const viewFields = {
     .meta({ description: 'Time at which the lent key ends, unless the key that lent it ends before.' }),
 };
 
-export const lentKeyView = z.strictObject(viewFields).meta({ id: 'LentKey' });
+const lentKeyView = z.strictObject(viewFields).meta({ id: 'LentKey' });
 export type LentKeyView = z.infer<typeof lentKeyView>;
 
 export const newLentKey = z

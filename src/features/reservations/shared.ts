@@ -7,7 +7,7 @@ import type { MetricTable } from '../../shared/tables/metrics.js';
 /** Tables of the reservations, which both processes and the documents read. */
 
 /** Longest reservation in seconds, and longest time until its begin. */
-export const maxSeconds = 7 * 86_400;
+const maxSeconds = 7 * 86_400;
 export const maxAheadMs = 366 * 86_400_000;
 /** Shortest reservation in seconds. */
 const minSeconds = 60;
