@@ -50,7 +50,7 @@ export interface StoreOfCommand extends StoreFamily {
   readonly label: string;
   /** Sentences for the help of `prompt-relay store`. */
   readonly note?: string;
-  /** Tells how to back up a store that this program cannot back up. */
+  /** Advice for the backup of a store that this program cannot back up. */
   readonly backupAdvice?: string;
   /**
    * Opens a file that no service has open; null if one has. Opening changes nothing; a purge needs a file of this

@@ -26,8 +26,8 @@ export interface Authority {
 }
 
 /**
- * Accepts a request if its API key or its person has this scope, and sets its client. With `scope` null, any valid key
- * or person is enough. If the service has neither keys nor people, accepts every request.
+ * Accepts a request if its API key or its person has this scope, and sets its client. With `scope` null, a valid key or
+ * a known person is enough. If the service has neither keys nor people, accepts every request.
  */
 export function authenticate(authority: Authority, scope: Scope | null): AsyncHandler {
   return async (req, res, next) => {
