@@ -4,6 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { commands } from '../../../src/command/command-line.js';
+import { programHelp } from '../../../src/command/render/help.js';
 import type { FileBody, ReasonBody } from '../../../src/shared/api/health.js';
 import { createAnswerGate } from '../../support/agents/answer-gate.js';
 import { setupReport } from '../../support/agents/setup-report.js';
@@ -125,15 +126,11 @@ describeWith('/usr/bin/tmux').each(widths)('A terminal of %s columns', (columns)
   const size = { columns, rows };
   const nowhere = { port: 5 };
 
-  it.each([['program', ['--help']], ...commands.map(({ name }) => [name, [name, '--help']] as const)] as const)(
-    'shows the help: %s',
-    async (name, args) => {
-      await using screen = await Screen.open(nowhere, args, { ...size, rows: 100 });
-      const lines = await screen.shows('ended with 0');
-      expect(lines.filter((line) => line.length > columns)).toEqual([]);
-      await expectGolden(`help-${name}-${columns}`, lines);
-    },
-  );
+  it('wraps the help to its width', async () => {
+    await using screen = await Screen.open(nowhere, ['--help'], { ...size, rows: 100 });
+    const lines = programHelp(commands, Math.min(columns, 100)).split('\n');
+    expect((await screen.shows('ended with 0')).slice(0, lines.length)).toEqual(lines);
+  });
 
   it('shows an answer, and no wait indicator afterwards', async () => {
     await using service = await startService();
