@@ -1,6 +1,6 @@
 import { titleOf } from '../../primary/conversations/transcript.js';
 import type { TurnGate } from '../../primary/conversations/turn-gate.js';
-import { type Amount, FairShare, type Sharer } from '../../primary/fairness/fair-share.js';
+import { FairShare, fits, type Sharer } from '../../primary/fairness/fair-share.js';
 import type { Attempt } from '../../primary/jobs/background-part.js';
 import type { Job } from '../../primary/jobs/job.js';
 import { refusedEnd } from '../../primary/jobs/job-end.js';
@@ -318,13 +318,8 @@ export function newJobId(): string {
 function checkRoom({ client, bytes }: Sharer, waiting: FairShare<Sharer>, maxJobs: number): void {
   if (waiting.count >= maxJobs || waiting.bytes + bytes > maxWaitingBytes) throw noRoom('all');
   const holderJobs = waiting.holderShare(client);
-  if (!hasRoom(holderJobs, bytes, holderRoom(maxJobs))) throw noRoom('holder');
+  if (!fits(holderJobs, bytes, holderRoom(maxJobs))) throw noRoom('holder');
   const clientJobs = waiting.clientShare(client);
   const isOneOfMany = client !== holderOf(client) || clientJobs.count < holderJobs.count;
-  if (isOneOfMany && !hasRoom(clientJobs, bytes, nameRoom(maxJobs))) throw noRoom('name');
-}
-
-/** Whether one more job of this size fits. A first job always fits, whatever its size. */
-function hasRoom(used: Amount, bytes: number, room: Amount): boolean {
-  return used.count < room.count && (used.count === 0 || used.bytes + bytes <= room.bytes);
+  if (isOneOfMany && !fits(clientJobs, bytes, nameRoom(maxJobs))) throw noRoom('name');
 }

@@ -13,6 +13,11 @@ export interface Amount {
   readonly bytes: number;
 }
 
+/** Whether one more item of this size stays within a limit. A first item does, whatever its size. */
+export function fits(used: Amount, bytes: number, limit: Amount): boolean {
+  return used.count < limit.count && (used.count === 0 || used.bytes + bytes <= limit.bytes);
+}
+
 /** An item with the time of its arrival, in milliseconds since the epoch. */
 interface Arrived<M> {
   readonly member: M;

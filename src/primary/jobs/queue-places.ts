@@ -2,7 +2,7 @@ import { holderOf, optionHolder } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import { RelayError } from '../../shared/errors.js';
 import { type BoundsOf, quarterOf } from '../access/clients.js';
-import { type Amount, type ClientShare, FairShare, type Sharer } from '../fairness/fair-share.js';
+import { type Amount, type ClientShare, FairShare, fits, type Sharer } from '../fairness/fair-share.js';
 
 export interface PlaceLimits {
   /** Maximum number of jobs that wait for a slot. */
@@ -11,13 +11,23 @@ export interface PlaceLimits {
   readonly maxWaitingBytes: number;
 }
 
-/** Places that several clients divide: all places of the queue, or the places that the users of one key may have. */
-interface Division {
-  /** Places and bytes of all clients together. */
+/** Clients that divide the same places: the key holders and other clients, or the users of one key. */
+interface Level {
+  /** Places and bytes that all of them may use together. */
   readonly room: Amount;
   readonly used: Amount;
   /** Part of `used` that the client of the new job uses. */
   readonly ownUse: Amount;
+  /** Number of other clients that are active and have no waiting job. */
+  readonly reserving: number;
+  /** Quarters of the room that the client may use while others are active. */
+  readonly weight: number;
+  /** Number of places that replaces these quarters; null if its key has no such option. */
+  readonly maxQueued: number | null;
+}
+
+/** Level with the result of its division. */
+interface Division extends Level {
   /** Part of `room` that this client may use; infinite if it is the only active one. */
   readonly share: Amount;
   /** Number of places reserved for other clients. */
@@ -117,8 +127,7 @@ export class QueuePlaces<W extends Sharer> {
 
   #checkPlace({ client, bytes }: Sharer): void {
     const { maxWaiting, maxWaitingBytes } = this.#limits;
-    const queue = this.#queueDivision(client);
-    const key = this.#keyDivision(client, queue);
+    const [queue, key] = this.#divisionsOf(client);
     if (!fits(queue.ownUse, bytes, queue.share)) throw this.#refuseBound(this.#shareMessage(client, queue));
     if (!fits(key.ownUse, bytes, key.share)) throw this.#refuseBound(userShareMessage(key));
     this.#checkKey(client);
@@ -143,29 +152,22 @@ export class QueuePlaces<W extends Sharer> {
       );
   }
 
-  #queueDivision(client: string): Division {
+  /** Returns how all clients divide the queue, and how the users of one key divide the share of the key. */
+  #divisionsOf(client: string): [queue: Division, key: Division] {
     const { maxWaiting, maxWaitingBytes } = this.#limits;
     const holder = holderOf(client);
-    const { maxQueued, weight } = this.#boundsOf(holder);
-    const [used, ownUse] = [this.#waiting, this.#waiting.holderShare(client)];
+    const [waiting, ownUse] = [this.#waiting, this.#waiting.holderShare(client)];
+    const room = { count: maxWaiting, bytes: maxWaitingBytes };
     const reserving = this.#recentHolders.countOthers(holder);
-    const isAlone = reserving === 0 && used.count === ownUse.count;
-    const share = {
-      count: maxQueued ?? (isAlone ? Infinity : quarterOf(maxWaiting, weight)),
-      bytes: isAlone ? Infinity : quarterOf(maxWaitingBytes, weight),
-    };
-    const reserved = Math.min(reserving, quarterOf(maxWaiting));
-    return { room: { count: maxWaiting, bytes: maxWaitingBytes }, used, ownUse, share, reserved };
-  }
-
-  /** Returns how the users of one key divide its share of the queue. */
-  #keyDivision(client: string, { room: whole, ownUse: used, share: keyShare }: Division): Division {
-    const room = { count: Math.min(whole.count, keyShare.count), bytes: Math.min(whole.bytes, keyShare.bytes) };
-    const ownUse = this.#waiting.clientShare(client);
-    const reserving = this.#recentUsers.get(holderOf(client))?.countOthers(client) ?? 0;
-    const isAlone = reserving === 0 && used.count === ownUse.count;
-    const share = isAlone ? unlimited : { count: quarterOf(room.count), bytes: quarterOf(room.bytes) };
-    return { room, used, ownUse, share, reserved: Math.min(reserving, quarterOf(room.count)) };
+    const queue = divided({ room, used: waiting, ownUse, reserving, ...this.#boundsOf(holder) });
+    const key = divided({
+      room: { count: Math.min(room.count, queue.share.count), bytes: Math.min(room.bytes, queue.share.bytes) },
+      used: ownUse,
+      ownUse: waiting.clientShare(client),
+      reserving: this.#recentUsers.get(holder)?.countOthers(client) ?? 0,
+      ...{ weight: 1, maxQueued: null },
+    });
+    return [queue, key];
   }
 
   /**
@@ -200,11 +202,13 @@ export class QueuePlaces<W extends Sharer> {
   }
 }
 
-const unlimited: Amount = { count: Number.POSITIVE_INFINITY, bytes: Number.POSITIVE_INFINITY };
-
-/** Whether one more job of this size stays within a limit. A first job may wait, whatever its size. */
-function fits(used: Amount, bytes: number, limit: Amount): boolean {
-  return used.count < limit.count && (used.count === 0 || used.bytes + bytes <= limit.bytes);
+/** Returns the share of one client of a level, and the places that are reserved for others. */
+function divided(level: Level): Division {
+  const { room, used, ownUse, reserving, weight, maxQueued } = level;
+  const isAlone = reserving === 0 && used.count === ownUse.count;
+  const shareOf = (whole: number) => (isAlone ? Number.POSITIVE_INFINITY : quarterOf(whole, weight));
+  const share = { count: maxQueued ?? shareOf(room.count), bytes: shareOf(room.bytes) };
+  return { ...level, share, reserved: Math.min(reserving, quarterOf(room.count)) };
 }
 
 function userShareMessage({ ownUse, share, room }: Division): string {
