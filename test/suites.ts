@@ -225,9 +225,9 @@ export const suites: Readonly<Record<string, Suite>> = {
   },
   /** Ten thousand programs that leave processes behind. */
   leaks: { command: ['node', 'dist/test/service/leaks/main.js'], processors: 2, isOnDemand: true },
-  /** The tests that mutants must not pass: `npm run mutation`. Many a mutant makes a test wait for ever. */
+  /** The tests that mutants must not pass: `npm run mutation`. Many a mutant makes a test wait for ever. The properties state what the examples do not repeat. */
   mutation: {
-    files: mutatedFolders.map((folder) => `unit/${folder}/.*`),
+    files: [...mutatedFolders.map((folder) => `unit/${folder}/.*`), 'unit/properties/.*'],
     timeLimitMs: 5000,
     workers: 2,
     processors: 2,

@@ -49,41 +49,6 @@ describe('A background job starts', () => {
     await harness.delete(id, 'a');
   });
 
-  it('with the rank of a caller after a minute, one job of each client at a time', async () => {
-    const harness = jobHarness({ script: hangs });
-    const first = occupy(harness);
-    const ids = [await harness.accept(), await harness.accept(), await harness.accept({ client: 'b' })];
-    await harness.clock.advance(59_000);
-    expect(harness.room.hasPromoted).toBe(false);
-    await harness.clock.advance(2000);
-    expect([harness.room.hasPromoted, harness.room.waiting]).toEqual([true, 0]);
-    expect(await Promise.all(ids.map(async (id, at) => (await harness.view(id, at < 2 ? 'a' : 'b')).position))).toEqual(
-      [1, 3, 2],
-    );
-    const later = occupy(harness);
-    await first();
-    expect(harness.store.starts).toEqual([ids[0]]); // accepted before the later client's request
-    await harness.delete(ids[0] ?? '', 'a');
-    await harness.clock.advance(1000);
-    expect(await harness.statusOf(ids[1] ?? '')).toBe('queued');
-    await later();
-    await harness.delete(ids[1] ?? '');
-    await harness.delete(ids[2] ?? '', 'b');
-    expect(harness.backgroundOutcomes()).toEqual(['cancelled', 'cancelled', 'cancelled']);
-  });
-
-  it('in turn with those of other clients', async () => {
-    const harness = jobHarness({ script: [hangs] });
-    const first = occupy(harness);
-    const names = ['a', 'a', 'a', 'b', 'b', 'c'];
-    const ids: string[] = [];
-    for (const client of names) ids.push(await harness.accept({ client }));
-    await first();
-    await settled(200);
-    const order = harness.store.starts.map((id) => names[ids.indexOf(id)]);
-    expect(order).toEqual(['a', 'b', 'c', 'a', 'b', 'a']);
-  });
-
   it('when its conversation is free, and blocks no other job until then', async () => {
     const harness = jobHarness({ maxActive: 2, script: [answers, hangs] });
     const conversationId = await harness.turn();

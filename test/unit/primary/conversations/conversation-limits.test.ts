@@ -1,4 +1,4 @@
-import { failureOf, StoreHarness, ttlMs } from '../../../support/stores/conversations.js';
+import { failureOf, StoreHarness } from '../../../support/stores/conversations.js';
 
 const everyOneInUse = {
   code: 'concurrency_limited',
@@ -15,49 +15,6 @@ describe('A running turn', () => {
 });
 
 describe('The limit on the number of conversations', () => {
-  it('is enforced by evicting exactly the least recently active', () => {
-    const harness = new StoreHarness({ maxConversations: 1000 });
-    const ids = Array.from({ length: 1000 }, () => harness.chat());
-    const revived = ids.filter((_, number) => number % 3 === 0);
-    for (const id of revived) harness.chat(id);
-    const later = Array.from({ length: 500 }, () => harness.chat());
-    const idle = ids.filter((id) => !revived.includes(id));
-    const expected = [...idle.slice(500), ...revived, ...later];
-    expect([...ids, ...later].filter((id) => harness.has(id)).sort()).toEqual(expected.sort());
-    expect(harness.removed).toEqual(Array.from({ length: 500 }, () => 'evicted'));
-    expect(harness.store.counts).toMatchObject({ conversations: 1000, created: 1500 });
-  });
-
-  it('is enforced for twice as many, and none in use is evicted', () => {
-    const harness = new StoreHarness({ maxConversations: 1000 });
-    const ids = Array.from({ length: 1000 }, () => harness.chat());
-    const busy = ids.filter((_, number) => number % 100 === 7);
-    const turns = busy.map((id) => harness.open(id));
-    const later = Array.from({ length: 1000 }, () => harness.chat());
-    expect(ids.filter((id) => harness.has(id))).toEqual(busy);
-    expect(later.filter((id) => harness.has(id))).toEqual(later.slice(busy.length));
-    for (const turn of turns) turn[Symbol.dispose]();
-    harness.chat();
-    expect(busy.filter((id) => harness.has(id))).toEqual(busy.slice(1)); // use in between does not change their order
-  });
-
-  it('evicts no conversation when the first turn of another one fails', () => {
-    const harness = new StoreHarness({ maxConversations: 2 });
-    const ids = [harness.chat(), harness.chat()];
-    for (let round = 0; round < 10; round++) harness.open(null)[Symbol.dispose]();
-    expect(ids.filter((id) => harness.has(id))).toEqual(ids);
-  });
-
-  it('does not count a failed turn as activity', async () => {
-    const harness = new StoreHarness({ maxConversations: 2 });
-    const old = harness.chat();
-    await harness.clock.advance(1);
-    const young = harness.chat();
-    harness.open(old)[Symbol.dispose]();
-    harness.chat();
-    expect([harness.has(old), harness.has(young)]).toEqual([false, true]);
-  });
-
   it('refuses a new conversation while all others are in use, until a turn ends', () => {
     const harness = new StoreHarness({ maxConversations: 2 });
     const [id, other] = [harness.chat(), harness.chat()];
@@ -72,46 +29,10 @@ describe('The limit on the number of conversations', () => {
     expect([harness.has(id), harness.has(other), harness.has(begun)]).toEqual([true, false, true]);
     expect(harness.has(harness.chat())).toBe(true);
   });
-
-  it('admits a new one when a conversation in use is deleted', () => {
-    const harness = new StoreHarness({ maxConversations: 1 });
-    const id = harness.chat();
-    const turn = harness.open(id);
-    expect(failureOf(() => harness.open(null))).toMatchObject(everyOneInUse);
-    harness.store.remove(id, 'alice');
-    const next = harness.chat();
-    turn.commit('More', 'Yes', 1);
-    turn[Symbol.dispose]();
-    expect(harness.has(next)).toBe(true);
-    expect(failureOf(() => harness.chat())).toBeNull();
-    using _one = harness.open(null);
-    expect(failureOf(() => harness.open(null))).toMatchObject(everyOneInUse); // each place was released only once
-  });
 });
 
 describe('The limit on the text of all conversations', () => {
   const text = 'x'.repeat(95); // and `Hello`: 100 bytes a turn
-
-  it('is enforced by evicting the least recently active', () => {
-    const harness = new StoreHarness({ maxBytes: 1000, maxConversations: 100 });
-    const ids = Array.from({ length: 15 }, () => harness.chat(null, 'alice', text));
-    expect(ids.filter((id) => harness.has(id))).toEqual(ids.slice(5));
-    expect(harness.store.counts.bytes).toBe(1000);
-    harness.chat(ids[14], 'alice', text);
-    expect(ids.filter((id) => harness.has(id))).toEqual(ids.slice(6));
-  });
-
-  it('counts the bytes in UTF-8, including the system text, and frees them', async () => {
-    const harness = new StoreHarness();
-    const turn = harness.store.turn(null, 'alice', 'grüß', 2);
-    turn.open();
-    turn.commit('ü', '🚀', 1);
-    turn[Symbol.dispose]();
-    expect(harness.store.counts.bytes).toBe(6 + 2 + 4);
-    await harness.clock.advance(ttlMs);
-    harness.store.expire();
-    expect(harness.store.counts).toEqual({ conversations: 0, bytes: 0, tokens: 0, created: 1 });
-  });
 
   it('never evicts one in use, and refuses a message that could never be stored', () => {
     const harness = new StoreHarness({ maxBytes: 1000 });
@@ -125,78 +46,11 @@ describe('The limit on the text of all conversations', () => {
     expect(harness.store.counts).toMatchObject({ conversations: 1, bytes: 905 });
   });
 
-  it('is enforced as soon as a conversation is idle again, if all were in use', () => {
-    const harness = new StoreHarness({ maxBytes: 1000 });
-    const [first = '', second = ''] = [395, 495].map((size) => harness.chat(null, 'alice', 'x'.repeat(size)));
-    const turns = [harness.open(first), harness.open(second)];
-    turns[1]?.commit('y'.repeat(195), 'Hello', 1);
-    expect(harness.store.counts.bytes).toBe(1100);
-    for (const turn of turns) turn[Symbol.dispose]();
-    expect([harness.has(first), harness.has(second)]).toEqual([false, true]);
-    expect(harness.store.counts.bytes).toBe(700);
-  });
-
   it('admits a new conversation of the full size, with its system text counted once', () => {
     const harness = new StoreHarness({ maxBytes: 1000 });
     const begin = (bytes: number) => harness.store.turn(null, 'alice', 's'.repeat(600), bytes);
     expect(failureOf(() => begin(400))).toBeNull();
     expect(failureOf(() => begin(401))).toMatchObject({ code: 'validation_error' });
-  });
-});
-
-describe('The share of a client', () => {
-  function idsOf(harness: StoreHarness, owner: string, count: number): string[] {
-    return Array.from({ length: count }, () => harness.chat(null, owner));
-  }
-
-  it('is protected from a client with more, which evicts its conversations first, the least recently active one', () => {
-    const harness = new StoreHarness({ maxConversations: 100 });
-    const modest = idsOf(harness, 'modest', 25);
-    const greedy = idsOf(harness, 'greedy', 1000);
-    expect(modest.filter((id) => harness.has(id, 'modest'))).toEqual(modest);
-    expect(greedy.filter((id) => harness.has(id, 'greedy'))).toEqual(greedy.slice(-75));
-  });
-
-  it('is reclaimed from clients with more, first from the one that exceeds its share most', () => {
-    const harness = new StoreHarness({ maxConversations: 100 });
-    const [greedy, other] = [idsOf(harness, 'greedy', 60), idsOf(harness, 'other', 40)];
-    const modest = idsOf(harness, 'modest', 25);
-    expect(modest.filter((id) => harness.has(id, 'modest'))).toEqual(modest);
-    expect(greedy.filter((id) => harness.has(id, 'greedy'))).toHaveLength(37);
-    expect(other.filter((id) => harness.has(id, 'other'))).toHaveLength(38);
-  });
-
-  it('is a quarter, and also applies to text', () => {
-    const harness = new StoreHarness({ maxConversations: 20, maxBytes: 1000 });
-    const modest = idsOf(harness, 'modest', 5);
-    const [large = '', later = ''] = [1, 2].map(() => harness.chat(null, 'greedy', 'x'.repeat(600)));
-    expect([harness.has(large, 'greedy'), harness.has(later, 'greedy')]).toEqual([false, true]);
-    idsOf(harness, 'greedy', 40);
-    expect(modest.filter((id) => harness.has(id, 'modest'))).toEqual(modest);
-    expect(harness.store.counts.conversations).toBe(20);
-  });
-
-  it('is used only by the conversations that the client still has', () => {
-    const harness = new StoreHarness({ maxBytes: 1000 });
-    const small = harness.chat(null, 'former');
-    for (const size of [600, 600, 600]) harness.store.remove(harness.chat(null, 'former', 'x'.repeat(size)), 'former');
-    for (let count = 0; count < 5; count++) harness.chat(null, 'greedy', 'x'.repeat(300));
-    expect(harness.has(small, 'former')).toBe(true);
-  });
-
-  it('is reclaimed only from conversations that are not in use', () => {
-    const harness = new StoreHarness({ maxConversations: 4 });
-    const greedy = idsOf(harness, 'greedy', 4);
-    const turns = greedy.slice(0, 2).map((id) => harness.open(id, 'greedy'));
-    harness.chat(null, 'modest');
-    expect(greedy.map((id) => harness.has(id, 'greedy'))).toEqual([true, true, false, true]);
-    for (const turn of turns) turn[Symbol.dispose]();
-  });
-
-  it('protects no client if all are within their shares: the least recently active conversation is evicted', () => {
-    const harness = new StoreHarness({ maxConversations: 4 });
-    const ids = ['a', 'b', 'c', 'd', 'e'].map((owner) => [harness.chat(null, owner), owner] as const);
-    expect(ids.map(([id, owner]) => harness.has(id, owner))).toEqual([false, true, true, true, true]);
   });
 });
 
@@ -247,49 +101,5 @@ describe('The limit on the text of one conversation', () => {
     const harness = new StoreHarness({ maxBytes: 10_000_000, maxBytesEach: 2.5 * 1024 ** 2 });
     const { message } = failureOf(() => harness.store.turn(null, 'alice', null, 3_000_000)) ?? {};
     expect(message).toContain('larger than 2.5 MB');
-  });
-
-  it('may be exceeded by an answer, which is stored, but by no further turn', () => {
-    const harness = new StoreHarness({ maxBytesEach: 100 });
-    const turn = harness.open(null, 'alice', 2);
-    const { id } = turn.commit('Hi', 'y'.repeat(200), 1);
-    turn[Symbol.dispose]();
-    expect(harness.store.counts.bytes).toBe(202);
-    expect(failureOf(() => harness.store.turn(id, 'alice', null, 1))).toMatchObject(tooLarge);
-    harness.store.remove(id, 'alice');
-    expect(harness.store.counts.bytes).toBe(0);
-  });
-
-  it('counts the text of queued turns while they wait', () => {
-    const harness = new StoreHarness({ maxBytesEach: 100 });
-    const id = harness.chat();
-    const turns = [harness.open(id, 'alice', 40), harness.open(id, 'alice', 40)];
-    expect(failureOf(() => harness.store.turn(id, 'alice', null, 20))).toMatchObject(tooLarge);
-    turns[1]?.[Symbol.dispose]();
-    expect(failureOf(() => harness.store.turn(id, 'alice', null, 20))).toBeNull();
-  });
-});
-
-describe('Expiry', () => {
-  it('removes exactly the expired conversations, whatever precedes them', async () => {
-    const harness = new StoreHarness();
-    const [first, second] = [harness.chat(), harness.chat()];
-    await harness.clock.advance(ttlMs / 2);
-    const third = harness.chat();
-    using turn = harness.open(first);
-    await harness.clock.advance(ttlMs / 2);
-    harness.store.expire();
-    expect([first, second, third].map((id) => harness.has(id))).toEqual([true, false, true]);
-    expect(turn.history).toHaveLength(2);
-    expect(harness.removed).toEqual(['expired']);
-  });
-
-  it('frees space before anything that has not expired is evicted', async () => {
-    const harness = new StoreHarness({ maxConversations: 2 });
-    harness.chat();
-    await harness.clock.advance(ttlMs);
-    const young = [harness.chat(), harness.chat()];
-    expect(young.filter((id) => harness.has(id))).toEqual(young);
-    expect(harness.removed).toEqual(['expired']);
   });
 });

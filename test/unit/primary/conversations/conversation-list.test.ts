@@ -1,4 +1,4 @@
-import { StoreHarness, ttlMs } from '../../../support/stores/conversations.js';
+import { StoreHarness } from '../../../support/stores/conversations.js';
 
 /** Returns all pages as IDs. Calls `meanwhile` after each. */
 function pagesOf({ store }: StoreHarness, limit: number, meanwhile: (page: number) => void = () => {}): string[][] {
@@ -26,14 +26,6 @@ describe('The list of conversations', () => {
     expect(harness.store.list('carol', null, 50)).toEqual({ conversations: [], next: null });
   });
 
-  it('is split into pages that contain each conversation once', () => {
-    const harness = new StoreHarness({ maxConversations: 10_000 });
-    const ids = Array.from({ length: 2500 }, () => harness.chat()).reverse();
-    const pages = pagesOf(harness, 100);
-    expect(pages).toHaveLength(25);
-    expect(pages.flat()).toEqual(ids);
-  });
-
   it('has no further page after a full last one', () => {
     const harness = new StoreHarness();
     for (let count = 0; count < 4; count++) harness.chat();
@@ -53,32 +45,6 @@ describe('The list of conversations', () => {
     const unchanged = ids.filter((id) => !moved.includes(id) && !deleted.includes(id));
     expect(shown.filter((id) => unchanged.includes(id))).toEqual(unchanged);
     expect(new Set(shown).size).toBe(shown.length);
-  });
-
-  it('continues at the same position if the last one of a page and all of the next are gone', () => {
-    const harness = new StoreHarness();
-    const [first, second, third, fourth] = Array.from({ length: 4 }, () => harness.chat());
-    const { next } = harness.store.list('alice', null, 2);
-    for (const id of [second, third]) harness.store.remove(id as string, 'alice');
-    expect(harness.store.list('alice', next, 2)).toMatchObject({ conversations: [{ id: first }], next: null });
-    expect(harness.store.list('alice', null, 2)).toMatchObject({ conversations: [{ id: fourth }, { id: first }] });
-  });
-
-  it('contains no expired conversation, unless it is in use', async () => {
-    const harness = new StoreHarness();
-    const [busy] = [harness.chat(), harness.chat()];
-    using _turn = harness.open(busy ?? null);
-    const { next } = harness.store.list('alice', null, 1);
-    await harness.clock.advance(ttlMs);
-    const young = harness.chat();
-    expect(harness.store.list('alice', null, 50).conversations.map(({ id }) => id)).toEqual([young, busy]);
-    expect(harness.store.list('alice', next, 50).conversations.map(({ id }) => id)).toEqual([busy]);
-  });
-
-  it('does not contain a conversation whose first turn has not ended', () => {
-    const harness = new StoreHarness();
-    using _turn = harness.open(null);
-    expect(harness.store.list('alice', null, 50).conversations).toEqual([]);
   });
 
   it.each([

@@ -147,12 +147,6 @@ describe('The text of a streamed answer', () => {
     expect(rest.join('')).toBe(`${texts.join('').slice(maxDeltaLength)}onetwo`);
     expect(rest.slice(-2)).toEqual(['one', 'two']);
   });
-
-  it('is split if a piece is larger than an event may be', async () => {
-    const stream = streamOf('x'.repeat(maxDeltaLength * 2 + 1));
-    stream.end(end);
-    expect((await textsOf(stream)).map(({ length }) => length)).toEqual([maxDeltaLength, maxDeltaLength, 1]);
-  });
 });
 
 describe('The calls of a streamed answer', () => {
@@ -226,13 +220,6 @@ describe('The calls of a streamed answer', () => {
     await stream.next();
     await room;
     expect(stream.isFull).toBe(false);
-  });
-
-  it('are not sent after the end', async () => {
-    const stream = new JobStream(true);
-    stream.end(end);
-    stream.write(start('1'));
-    expect(await all(stream)).toEqual([end]);
   });
 
   it('are not sent if the answer is not streamed: its end contains them', async () => {

@@ -1,7 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import { type BoundsOf, noBounds } from '../../../../src/primary/access/clients.js';
 import type { Ticket } from '../../../../src/primary/jobs/ticket.js';
-import { RelayError } from '../../../../src/shared/errors.js';
 import { settled } from '../../../support/basics/settled.js';
 import { TestRoom } from '../../../support/jobs/test-room.js';
 
@@ -29,83 +28,6 @@ function refusalOf(admit: () => Ticket): unknown {
   }
 }
 
-describe('The admission', () => {
-  it('is decided immediately: a slot, a queue place, or a refusal', () => {
-    const { room, admit } = queue(2, 1);
-    const refusals = [1, 2, 3, 4, 5].map(() => refusalOf(admit));
-    const refusal = expect.objectContaining({ code: 'concurrency_limited' });
-    expect(refusals).toEqual([null, null, null, refusal, refusal]);
-    expect(refusals[3]).toBeInstanceOf(RelayError);
-    expect([room.active, room.waiting, room.refused]).toEqual([2, 1, 2]);
-  });
-
-  it('limits the bytes of waiting jobs only', () => {
-    const { room, admit } = queue(1, 10, 100);
-    admit('a', 5000);
-    admit('a', 60);
-    expect(refusalOf(() => admit('a', 41))).toMatchObject({ code: 'concurrency_limited' });
-    expect(refusalOf(() => admit('a', 40))).toBeNull();
-    expect(refusalOf(() => admit('a', 1))).toMatchObject({ code: 'concurrency_limited' });
-    expect([room.waiting, room.refused]).toEqual([2, 2]);
-  });
-
-  it('frees the bytes in the queue when a job leaves it in any way', async () => {
-    const { admit } = queue(1, 10, 100);
-    const running = admit('a', 0);
-    const [granted, left, aborted] = [admit('a', 40), admit('a', 30), admit('a', 30)];
-    const controller = new AbortController();
-    const waiting = aborted.granted(controller.signal);
-    const isFull = () => refusalOf(() => admit('a', 1)) !== null;
-
-    expect(isFull()).toBe(true);
-    left.release();
-    admit('a', 30).release();
-    controller.abort(gone);
-    await expect(waiting).rejects.toBe(gone);
-    admit('a', 60).release();
-    running.release();
-    await granted.granted(never);
-    admit('a', 100).release();
-    admit('a', 100);
-    expect(isFull()).toBe(true);
-  });
-});
-
-describe('A slot', () => {
-  it('is granted to the next ticket as soon as it is released', async () => {
-    const { room, admit } = queue(1, 2);
-    const [first, second, third] = [admit(), admit(), admit()];
-    const granted = watch({ first, second, third });
-    first.release();
-    expect([room.active, room.waiting]).toEqual([1, 1]);
-    await settled();
-    expect(granted).toEqual(['first', 'second']);
-    second.release();
-    await settled();
-    expect(granted).toEqual(['first', 'second', 'third']);
-  });
-
-  it('is never given to a new ticket before waiting ones', async () => {
-    const { room, admit } = queue(1, 5);
-    const running = admit();
-    const waiting = admit();
-    running.release();
-    const late = admit();
-    const granted = watch({ late, waiting });
-    await settled();
-    expect(granted).toEqual(['waiting']);
-    expect([room.active, room.waiting]).toEqual([1, 1]);
-  });
-
-  it('is released once, however often its ticket is released', () => {
-    const { room, admit } = queue(2, 5);
-    const [first] = [admit(), admit(), admit(), admit()];
-    (first as Ticket).release();
-    (first as Ticket).release();
-    expect([room.active, room.waiting]).toEqual([2, 1]);
-  });
-});
-
 describe('A place in the queue', () => {
   it('is free immediately when its ticket is released', async () => {
     const { room, admit } = queue(1, 1);
@@ -118,17 +40,6 @@ describe('A place in the queue', () => {
     running.release();
     await settled();
     expect(granted).toEqual(['next']);
-  });
-
-  it('is free immediately when its signal is aborted, and the ticket rejects with the reason', async () => {
-    const { room, admit } = queue(1, 1);
-    admit();
-    const controller = new AbortController();
-    const waiting = admit().granted(controller.signal);
-    controller.abort(gone);
-    expect(room.waiting).toBe(0);
-    await expect(waiting).rejects.toBe(gone);
-    expect(room.active).toBe(1);
   });
 
   it('is free immediately if its signal was aborted before', async () => {
@@ -154,53 +65,6 @@ describe('A place in the queue', () => {
   });
 });
 
-describe('A parked ticket', () => {
-  it('takes a place in the queue, but no slot, until it is unparked', async () => {
-    const { room, park, unpark } = queue(1, 1);
-    const parked = park('a', 1);
-    expect([room.active, room.waiting]).toEqual([0, 1]);
-    expect(refusalOf(() => park('a', 1))).toMatchObject({ code: 'concurrency_limited' });
-    unpark(parked);
-    expect([room.active, room.waiting, parked.isWaiting]).toEqual([1, 0, false]);
-    await parked.granted(never);
-  });
-
-  it('retains its place in the line of its client, and others are served before it until it is unparked', async () => {
-    const { admit, park, unpark } = queue(1, 5);
-    const [running, parked] = [admit(), park('a', 1)];
-    const tickets = { parked, second: admit(), third: admit() };
-    const granted = watch(tickets);
-    running.release();
-    unpark(parked);
-    unpark(parked);
-    for (const ticket of [tickets.second, parked]) {
-      await settled();
-      ticket.release();
-    }
-    await settled();
-    expect(granted).toEqual(['second', 'parked', 'third']);
-  });
-
-  it('frees its bytes however it leaves', () => {
-    const { park, unpark } = queue(1, 10, 100);
-    const isFull = () => refusalOf(() => park('a', 1)) !== null;
-    const [left, granted] = [park('a', 50), park('a', 50)];
-    expect(isFull()).toBe(true);
-    left.release();
-    unpark(granted);
-    park('a', 100);
-    expect(isFull()).toBe(true);
-  });
-
-  it('can no longer be unparked once it has left', () => {
-    const { room, park, unpark } = queue(1, 5);
-    const parked = park('a', 1);
-    parked.release();
-    unpark(parked);
-    expect([room.active, room.waiting]).toEqual([0, 0]);
-  });
-});
-
 describe('The upcoming tickets', () => {
   it('are listed in the order in which they get their slots, without parked ones', () => {
     const { room, admit, park } = queue(1, 10);
@@ -210,12 +74,6 @@ describe('The upcoming tickets', () => {
     expect(room.upcoming(2)).toEqual([a1, b1]);
     expect(room.upcoming(10)).toEqual([a1, b1, a2]);
     expect(room.upcoming(0)).toEqual([]);
-  });
-
-  it('are empty if no ticket waits', () => {
-    const { room, admit } = queue(2, 10);
-    admit();
-    expect(room.upcoming(2)).toEqual([]);
   });
 });
 
@@ -240,21 +98,6 @@ describe('A CLI with a limit', () => {
     expect(isRunning(at('constructor'), at('toString'))).toEqual([true, true]);
   });
 
-  it('does not block jobs of another CLI, not even of the client that waits for it', () => {
-    const { at, isRunning } = limited(1);
-    const [, waits, other, again] = [at('small'), at('small'), at('main'), at('main', 'b')];
-    expect(isRunning(waits, other, again)).toEqual([false, true, true]);
-  });
-
-  it('serves clients in turn', () => {
-    const { at, isRunning } = limited(1);
-    const [a1, a2, a3, b1] = [at('small'), at('small'), at('small'), at('small', 'b')];
-    a1.release();
-    expect(isRunning(a2, b1, a3)).toEqual([true, false, false]);
-    a2.release();
-    expect(isRunning(b1, a3)).toEqual([true, false]);
-  });
-
   it('removes a job that leaves while it waits', () => {
     const { at, test, isRunning } = limited(1);
     const [first, second] = [at('small'), at('small')];
@@ -263,31 +106,9 @@ describe('A CLI with a limit', () => {
     expect(test.room.hasSlotFor({ client: 'a', cli: 'small' })).toBe(true);
     expect(isRunning(at('small'))).toEqual([true]);
   });
-
-  it('uses no slot while its jobs wait', () => {
-    const { at, test, isRunning } = limited(1, 2);
-    const waiting = [at('small'), at('small'), at('small')].slice(1);
-    expect([test.room.active, isRunning(at('main'))]).toEqual([1, [true]]);
-    expect(waiting.map(({ position }) => position)).toEqual([1, 2]);
-  });
 });
 
 describe('A background job', () => {
-  it('gets a slot that no caller waits for, in turn with those of other clients', () => {
-    const test = new TestRoom({ maxActive: 1 });
-    const running = test.admit('caller');
-    const tickets = ['a1', 'a2', 'b1'].map((name) => test.enter(name, name.slice(0, 1)));
-    const caller = test.admit('caller');
-    expect(tickets.map(({ position }) => position)).toEqual([2, 4, 3]);
-    expect(tickets.map(({ reason }) => reason)).toEqual(['slot', 'slot', 'slot']);
-    running.release();
-    expect([caller.isWaiting, test.started]).toEqual([false, []]);
-    caller.release();
-    tickets[0]?.release();
-    tickets[2]?.release();
-    expect(test.started).toEqual(['a1', 'b1', 'a2']);
-  });
-
   it('counts neither as waiting nor against the queue', () => {
     const test = new TestRoom({ maxActive: 1, maxWaiting: 1 });
     test.admit('a');
@@ -321,18 +142,6 @@ describe('A background job', () => {
     running.release();
     expect([test.started, later.position]).toEqual([['a2'], 2]);
   });
-
-  it('waits until it is no longer blocked, and blocks no other job', () => {
-    const test = new TestRoom({ maxActive: 1 });
-    let held: 'account' | null = 'account';
-    const stuck = test.enter('stuck', 'a', { lane: 'quota', heldBy: () => held });
-    expect([stuck.isWaiting, stuck.reason]).toEqual([true, 'account']);
-    test.enter('other').release();
-    expect(test.started).toEqual(['other']);
-    held = null;
-    test.room.next();
-    expect(test.started).toEqual(['other', 'stuck']);
-  });
 });
 
 it('A client with a weight has that many turns in each round, and the positions show it', async () => {
@@ -352,36 +161,6 @@ it('A client with a weight has that many turns in each round, and the positions 
 
 describe('A client at its limit of running jobs', () => {
   const oneEach: BoundsOf = () => ({ maxRunning: 1, maxQueued: null, weight: 1 });
-
-  it('waits although a slot is free, and others are served before it', async () => {
-    const { room, admit } = queue(3, 10, 1000, oneEach);
-    const [a1, a2, a3, b1] = [admit('a'), admit('a'), admit('a'), admit('b')];
-    expect([room.active, room.waiting]).toEqual([2, 2]);
-    expect([a2.position, a3.position]).toEqual([1, 2]);
-    const granted = watch({ a1, a2, a3, b1 });
-    b1.release();
-    await settled();
-    expect(granted).toEqual(['a1', 'b1']);
-    a1.release();
-    await settled();
-    expect([granted, room.active, room.waiting]).toEqual([['a1', 'b1', 'a2'], 1, 1]);
-    a2.release();
-    a3.release();
-    expect([room.active, room.waiting]).toEqual([0, 0]);
-  });
-
-  it('is ranked behind clients that can run, and moves to the end when one of its jobs ends', async () => {
-    const { admit } = queue(2, 10, 1000, oneEach);
-    const tickets = { a1: admit('a'), b1: admit('b'), a2: admit('a'), c1: admit('c'), c2: admit('c') };
-    const granted = watch(tickets);
-    expect([tickets.a2.position, tickets.c1.position, tickets.c2.position]).toEqual([2, 1, 3]);
-    tickets.a1.release();
-    await settled();
-    expect(granted).toEqual(['a1', 'b1', 'c1']);
-    tickets.b1.release();
-    await settled();
-    expect(granted).toEqual(['a1', 'b1', 'c1', 'a2']);
-  });
 
   it('is refused if it may not wait, although a slot is free', () => {
     const { room, admit } = queue(2, 0, 1000, oneEach);
@@ -422,18 +201,6 @@ describe('A client at its limit of running jobs', () => {
     for (const ticket of own.slice(0, 2)) ticket?.release();
     expect([room.active, own[2]?.isWaiting]).toEqual([2, false]);
   });
-});
-
-it('A client that fills the queue loses no job to a later client, which gets the next free place', () => {
-  const { room, admit } = queue(1, 4);
-  const [running, ...places] = [1, 2, 3, 4, 5].map(() => admit('greedy'));
-  expect(refusalOf(() => admit('modest'))).toMatchObject({ code: 'concurrency_limited' });
-  expect(places.map(({ isWaiting }) => isWaiting)).toEqual([true, true, true, true]);
-  running?.release();
-  expect(refusalOf(() => admit('greedy'))).toMatchObject({ code: 'concurrency_limited' });
-  expect(admit('modest').position).toBe(2);
-  expect(room.waitingByClient).toEqual(new Map(Object.entries({ greedy: 3, modest: 1 })));
-  expect([room.refused, room.refusedByBound]).toEqual([1, 1]);
 });
 
 it('The room reports when a job arrives, gets its slot or leaves', () => {

@@ -49,15 +49,6 @@ function takeAll<T>(waiting: Order<T>, mayGo?: (name: T) => boolean): T[] {
 }
 
 describe('The fair queue', () => {
-  it('serves one client in the order of arrival', () => {
-    expect(takeAll(order(['a', '1'], ['a', '2'], ['a', '3']))).toEqual(['1', '2', '3']);
-  });
-
-  it('alternates between clients, so that a long line starves no client', () => {
-    const waiting = order(['a', 'a1'], ['a', 'a2'], ['a', 'a3'], ['b', 'b1'], ['c', 'c1'], ['c', 'c2']);
-    expect(takeAll(waiting)).toEqual(['a1', 'b1', 'c1', 'a2', 'c2', 'a3']);
-  });
-
   it('alternates between keys, and within one key between its users', () => {
     const names = ['key app/ada', 'key app/bob', 'key app', 'key app/ada', 'key app/eve', 'key app/ada'];
     const waiting = order(...names.map((name, index) => [name, `app ${index}`] as const));
@@ -76,54 +67,6 @@ describe('The fair queue', () => {
     expect([waiting.takeNext(), waiting.takeNext()]).toEqual(['other', null]);
     expect([waiting.resume('key app'), waiting.resume('key app/ada')]).toEqual([true, false]);
     expect(takeAll(waiting)).toEqual(['ada', 'bob']);
-  });
-
-  it('puts a client that returns behind the others', () => {
-    const waiting = order(['a', 'a1'], ['b', 'b1'], ['b', 'b2']);
-    expect(waiting.takeNext()).toBe('a1');
-    waiting.add('a', 'a2');
-    expect(takeAll(waiting)).toEqual(['b1', 'a2', 'b2']);
-  });
-
-  it('serves a modest client after one turn of a greedy one, whenever it arrives', () => {
-    const waiting = fairQueue<string>();
-    for (let number = 0; number < 1000; number++) waiting.add('greedy', `greedy ${number}`);
-    for (let turn = 0; turn < 10; turn++) waiting.takeNext();
-    waiting.add('modest', 'modest');
-    expect([waiting.takeNext(), waiting.takeNext()]).toContain('modest');
-  });
-
-  it('counts its members', () => {
-    const waiting = order(['a', '1'], ['b', '2']);
-    expect(waiting.size).toBe(2);
-    waiting.add('a', '3');
-    expect(waiting.remove('3')).toBe(true);
-    expect(waiting.remove('3')).toBe(false);
-    expect(waiting.size).toBe(2);
-    takeAll(waiting);
-    expect(waiting.size).toBe(0);
-    expect(waiting.takeNext()).toBeNull();
-    expect(waiting.size).toBe(0);
-  });
-
-  it.each([0, 1, 2])('removes exactly the given member: number %d of a line', (index) => {
-    const waiting = order(['b', 'b']);
-    for (const member of ['a0', 'a1', 'a2']) waiting.add('a', member);
-    waiting.remove(`a${index}`);
-    expect(takeAll(waiting)).toEqual(['b', 'a0', 'a1', 'a2'].filter((member) => member !== `a${index}`));
-  });
-
-  it('forgets a client with its last member, and accepts it again', () => {
-    const waiting = order(['b', 'b1'], ['a', 'a1']);
-    waiting.remove('a1');
-    waiting.add('a', 'a2');
-    expect(takeAll(waiting)).toEqual(['b1', 'a2']);
-  });
-
-  it('retains the turn of a client whose first member is removed', () => {
-    const waiting = order(['a', 'a1'], ['b', 'b1'], ['a', 'a2']);
-    waiting.remove('a1');
-    expect(takeAll(waiting)).toEqual(['a2', 'b1']);
   });
 
   it.each([1, 2, 3])('agrees with a simple model through random events (seed %d)', (seed) => {
@@ -148,7 +91,7 @@ describe('The fair queue', () => {
       } else {
         const [member, itsClient] = [...clients][Math.floor(random() * clients.size)] ?? [];
         if (member === undefined || itsClient === undefined) continue;
-        expect(waiting.remove(member)).toBe(true);
+        expect([waiting.remove(member), waiting.remove(member)]).toEqual([true, false]);
         model.remove(member);
         clients.delete(member);
       }
@@ -177,28 +120,6 @@ describe('The fair queue', () => {
     const listed = [...waiting];
     expect(listed.length).toBeGreaterThan(50);
     expect(takeAll(waiting)).toEqual(listed);
-  });
-
-  it('serves no member of a suspended client, and lets it rejoin behind the others', () => {
-    const waiting = order(['a', 'a1'], ['b', 'b1'], ['a', 'a2'], ['b', 'b2'], ['b', 'b3']);
-    waiting.hold('a');
-    waiting.add('a', 'a3');
-    expect(waiting.takeNext()).toBe('b1');
-    expect([...waiting]).toEqual(['b2', 'a1', 'b3', 'a2', 'a3']);
-    expect(waiting.remove('a2')).toBe(true);
-    waiting.resume('a');
-    expect(takeAll(waiting)).toEqual(['b2', 'a1', 'b3', 'a3']);
-  });
-
-  it('serves no member if all clients are suspended, and still counts them', () => {
-    const waiting = order(['a', 'a1']);
-    for (const client of ['a', 'a', 'b']) waiting.hold(client);
-    waiting.add('b', 'b1');
-    expect([waiting.takeNext(), waiting.size]).toEqual([null, 2]);
-    for (const client of ['b', 'b', 'never held']) waiting.resume(client);
-    expect(takeAll(waiting)).toEqual(['b1']);
-    waiting.resume('a');
-    expect(takeAll(waiting)).toEqual(['a1']);
   });
 
   it('skips a lane whose first member may not leave, and retains its order', () => {

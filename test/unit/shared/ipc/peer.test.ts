@@ -1,47 +1,9 @@
 import { z } from 'zod';
 import { RelayError } from '../../../../src/shared/errors.js';
-import { type Handlers, Peer, ServedStream, streamWindow } from '../../../../src/shared/ipc/peer.js';
+import { type Handlers, Peer, streamWindow } from '../../../../src/shared/ipc/peer.js';
 import { settled } from '../../../support/basics/settled.js';
 import { until } from '../../../support/basics/until.js';
 import { ChannelPair } from '../../../support/jobs/channel-pair.js';
-
-async function takeWindow(stream: ServedStream): Promise<void> {
-  for (let taken = 0; taken < streamWindow; taken++) expect(await stream.takeCredit()).toBe(true);
-}
-
-describe('The server side of a stream', () => {
-  it('may send one window of items before its caller has read any', async () => {
-    const stream = new ServedStream();
-    await takeWindow(stream);
-    let hasCredit = false;
-    void stream.takeCredit().then((given) => {
-      hasCredit = given;
-    });
-    await settled();
-    expect(hasCredit).toBe(false);
-    stream.addCredit(1);
-    await settled();
-    expect(hasCredit).toBe(true);
-  });
-
-  it('may send as many further items as its caller has read', async () => {
-    const stream = new ServedStream();
-    await takeWindow(stream);
-    stream.addCredit(streamWindow);
-    await takeWindow(stream);
-  });
-
-  it('stops waiting when its caller is gone, and its signal has the reason', async () => {
-    const stream = new ServedStream();
-    await takeWindow(stream);
-    const waiting = stream.takeCredit();
-    const reason = new Error('gone');
-    stream.abort(reason);
-    expect(await waiting).toBe(false);
-    expect(stream.signal.reason).toBe(reason);
-    expect(await stream.takeCredit()).toBe(false);
-  });
-});
 
 const calls = {
   count: { request: z.object({ to: z.number() }), item: z.number() },
@@ -168,26 +130,6 @@ describe('A call', () => {
 });
 
 describe('A stream', () => {
-  it('yields all items of its handler in order', async () => {
-    const { caller, faults } = connect();
-    expect(await all(caller.stream('count', { to: 1000 }))).toEqual(upTo(1000));
-    expect(faults).toEqual([]);
-  });
-
-  it('may have no items', async () => {
-    expect(await all(connect().caller.stream('count', { to: 0 }))).toEqual([]);
-  });
-
-  it('is not confused with others, in either direction', async () => {
-    const { caller, serving } = connect();
-    const counts = upTo(20);
-    const peers = counts.map((count) => (count % 2 === 0 ? caller : serving));
-    const answers = await Promise.all(
-      counts.map((count, index) => all((peers[index] as typeof caller).stream('count', { to: count }))),
-    );
-    expect(answers).toEqual(counts.map(upTo));
-  });
-
   it('starts when its first item is requested', async () => {
     const { caller, pair } = connect();
     const call = caller.stream('count', { to: 1 });
@@ -229,18 +171,6 @@ describe('A cancelled stream', () => {
     expect(pair.left.packets).toHaveLength(1);
     expect(pair.left.sent).toMatchObject([{ kind: 'call' }, { kind: 'cancel' }]);
     expect([server.produced, faults]).toEqual([1, []]);
-  });
-
-  it('aborts its handler when the reader leaves the loop', async () => {
-    const { caller, server, faults } = connect();
-    for await (const item of caller.stream('wait', {})) {
-      expect(item).toBe('waiting');
-      break;
-    }
-    await until(() => server.reasons.length > 0, 'the handler to be aborted');
-    expect(server.reasons[0]).toMatchObject(asCancelled);
-    await settled();
-    expect(faults).toEqual([]);
   });
 
   it('rejects with the reason of its signal and aborts its handler', async () => {
@@ -356,14 +286,6 @@ describe('A closing channel', () => {
     expect(server.reasons[0]).toMatchObject(asCancelled);
     await settled();
     expect(faults).toEqual([]);
-  });
-
-  it('works the same in the other direction', async () => {
-    const { serving, pair } = connect();
-    const call = serving.stream('wait', {});
-    await call.next();
-    pair.close();
-    await expect(call.next()).rejects.toMatchObject(asCancelled);
   });
 
   it('rejects a later call', async () => {

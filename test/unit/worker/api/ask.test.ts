@@ -3,7 +3,7 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import type { Request } from 'express';
 import { systemClock } from '../../../../src/shared/clock.js';
-import { cancelled, RelayError } from '../../../../src/shared/errors.js';
+import { cancelled } from '../../../../src/shared/errors.js';
 import type { JobEvent } from '../../../../src/shared/job.js';
 import { ownFormat, wantsStream } from '../../../../src/worker/api/ask.js';
 import type { AsyncHandler } from '../../../../src/worker/http/exchange.js';
@@ -115,11 +115,6 @@ describe('A job with a plain answer', () => {
     expect(await recordOf(server)).toMatchObject({ outcome: 'ok', queue_ms: 1, execution_ms: 2 });
   });
 
-  it('is answered with the final text if the CLI has corrected itself', async () => {
-    await using server = await serveJob(() => events(...started, ...deltas, { ...done, text: 'good night' }));
-    expect((await server.get()).body.text).toBe('good night');
-  });
-
   it('is answered with its failure', async () => {
     await using server = await serveJob(() => events(...started, ...deltas, failed));
     expect(await server.get()).toMatchObject({ status: 504, body: { error: 'timeout', message: 'it failed' } });
@@ -170,12 +165,6 @@ describe('A job with a streamed answer', () => {
       expect.stringMatching(/^event: done\ndata: \{"text":"good day","model":"eliza","id":"[^"]+"\}$/),
       '',
     ]);
-  });
-
-  it('has an ordinary error response if it was refused', async () => {
-    const refused = () => throwing(new RelayError('concurrency_limited', 'full'));
-    await using server = await serveJob(refused, { stream: true });
-    expect(await server.get()).toMatchObject({ status: 429, body: { error: 'concurrency_limited' } });
   });
 
   it('has an ordinary error response if it ended before its start, and is logged as a job', async () => {

@@ -37,13 +37,6 @@ describe('An SDK endpoint', () => {
     },
   );
 
-  it('reports no more ignored fields than fit into a header', async () => {
-    const fields = (start: string) => Object.fromEntries(Array.from({ length: 60 }, (_, n) => [start + n, 1]));
-    const body = { ...fields('a'), text: fields('b'), reasoning: fields('c') };
-    const { headers } = await postResponse([admitted(), ...events], body);
-    expect(headers.get('x-ignored-parameters')?.split(', ')).toHaveLength(40);
-  });
-
   it('requests a normal job, with the history of the caller', async () => {
     await using door = await sdkDoor(always(...events));
     await door.post('/v1/chat/completions', { ...chat, stop: 'X', reasoning_effort: 'low', stream: true });
@@ -147,18 +140,6 @@ describe('A stream of an SDK endpoint', () => {
     const corrected = [...begun, ...answerEvents('good day'), jobDone({ text: 'good night' })];
     const { text } = await postResponse(corrected, { stream: true });
     expect(streamed(text).at(-1)).toMatchObject({ response: { output: [{ content: [{ text: 'good night' }] }] } });
-  });
-});
-
-describe('A failed answer of an SDK endpoint', () => {
-  it('must not be retried once the model has started', async () => {
-    for (const [events, advice] of [
-      [[admitted(), jobFailed('queue_timeout')], null],
-      [[...begun, jobFailed('timeout')], 'false'],
-    ] as const) {
-      const { status, headers } = await post(events);
-      expect([status, headers.get('x-should-retry')]).toEqual([504, advice]);
-    }
   });
 });
 

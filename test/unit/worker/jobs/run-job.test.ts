@@ -74,23 +74,11 @@ describe('The answer to a job', () => {
     expect(headers['x-session']).toBe('live');
   });
 
-  it('is streamed in its format, event by event', async () => {
-    const queued: JobEvent = { type: 'job-queued', position: 2, reason: 'slot' };
-    const written = await textOf([admitted, queued, started, ...said, jobDone()]);
-    const lines = ['queued 2', 'started 0', 'begin routed', 'delta Hel', 'delta lo', 'end Hello whole'];
-    expect(written.split('\n')).toEqual([...lines, '']);
-  });
-
   it('is streamed with the model that answers, if its CLI reports it in time', async () => {
     const model: JobEvent = { type: 'job-model', model: 'answering' };
     expect(await textOf([admitted, started, model, ...said, jobDone()])).toMatch(/^started 0\nbegin answering\ndelta/);
     const late = [admitted, started, jobDone({ model: 'answering' })];
     expect(await textOf(late)).toMatch(/^started 0\nbegin answering\nend/);
-  });
-
-  it('ends its stream with a failure in its format', async () => {
-    const text = await textOf([admitted, started, jobFailed('timeout')]);
-    expect(text).toMatch(/started 0\nbegin routed\nfailure timeout\n$/);
   });
 
   it('is a refusal by the model for SDKs, and an error otherwise', async () => {

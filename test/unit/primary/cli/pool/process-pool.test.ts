@@ -88,17 +88,6 @@ describe('A process for a further turn', () => {
     expect(house.counted).toEqual({ hit: 0, miss: 1, live: 1, replay: 0 });
   });
 
-  it('is not given to other conversations, and only once to its conversation', async () => {
-    const house = new PoolHouse();
-    await house.turn('a');
-    const [b] = house.pool.sessions;
-    expect((await house.acquire('b')).origin).toBe('new');
-    expect(b?.process.state.name).toBe('idle');
-    const own = house.acquire('a');
-    expect(b?.process.state.name).toBe('busy');
-    expect([(await house.acquire('a')).origin, (await own).origin]).toEqual(['new', 'live']);
-  });
-
   it.each([
     ['stands before the last turn', 4, usualLaunch],
     ['stands after the last turn', 0, usualLaunch],
@@ -224,15 +213,6 @@ describe('a process that is given back', () => {
     release();
     await settled();
     expect([isBack(), house.pool.counts()]).toEqual([true, { ...none, live: 1 }]);
-  });
-
-  it('replaces the earlier process of its conversation', async () => {
-    const house = new PoolHouse();
-    const old = await house.turn('a');
-    const { lease, tree } = await answered(house);
-    await lease.release({ id: 'a', messageCount: 4 });
-    expect([old.ends, tree.ends]).toEqual([['retired'], []]);
-    expect(house.pool.sessions.map(({ conversation }) => conversation)).toEqual([{ id: 'a', messageCount: 4 }]);
   });
 
   it('evicts the least recently used session if there are too many', async () => {

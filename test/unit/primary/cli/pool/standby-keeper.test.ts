@@ -122,41 +122,6 @@ describe('A standby keeper', () => {
     await house.clock.advance(100);
     expect([standbyOf(house), house.trees.length]).toEqual([1, 2]);
   });
-
-  it('starts them one after the other, up to the number for each launch', async () => {
-    const house = House.started(3);
-    let arrive = () => {};
-    house.onStart = () => {
-      const { promise, resolve } = withResolvers();
-      arrive = resolve;
-      return promise;
-    };
-    await house.clock.advance(1000);
-    expect(house.pool.processes).toHaveLength(1);
-    for (let count = 1; count <= 3; count++) {
-      arrive();
-      await house.clock.advance(1000);
-      expect([standbyOf(house), house.pool.processes.length]).toEqual([count, Math.min(count + 1, 3)]);
-    }
-  });
-
-  it('starts nothing at 0, and has no timer then', async () => {
-    const house = House.started(0);
-    await house.use();
-    await house.use();
-    await house.clock.advance(minute);
-    expect([standbyOf(house), house.looks, house.clock.pending]).toEqual([0, 0, 0]);
-  });
-
-  it('starts one for another launch from its second use on', async () => {
-    const house = await House.settled(1);
-    await house.use(withSystem('Be brief.'));
-    await house.clock.advance(1000);
-    expect(house.systems).toEqual(['']);
-    await house.use(withSystem('Be brief.'));
-    await house.clock.advance(1000);
-    expect(house.systems).toEqual(['', 'Be brief.']);
-  });
 });
 
 describe('A standby keeper while nothing changes', () => {
@@ -277,48 +242,6 @@ describe('A standby keeper waits', () => {
   });
 });
 
-describe('A process that dies on standby', () => {
-  it('is replaced after a pause that doubles each time', async () => {
-    const house = House.started(1);
-    await house.clock.advance(settleMs);
-    const pauses: number[] = [];
-    for (let death = 0; death < 8; death++) {
-      await house.trees[death]?.exitAndLeave(1);
-      await house.clock.advance(100); // its death is reported
-      const diedMs = house.clock.monotonicMs();
-      while (house.trees.length === death + 1) await house.clock.advance(250);
-      pauses.push((house.clock.monotonicMs() - diedMs) / 1000);
-    }
-    expect(pauses).toEqual([1, 2, 4, 8, 16, 32, 60, 60]);
-    expect(house.trees.slice(0, -1).map(({ ends }) => ends)).toEqual(Array.from({ length: 8 }, () => ['retired']));
-  });
-
-  it('no longer counts once another one was used', async () => {
-    const house = House.started(1);
-    await house.clock.advance(settleMs);
-    for (let death = 0; death < 4; death++) {
-      await house.trees.at(-1)?.exitAndLeave(1);
-      await house.clock.advance(minute);
-    }
-    await house.use();
-    await house.clock.advance(1000);
-    await house.trees.at(-1)?.exitAndLeave(1);
-    await house.clock.advance(1500);
-    expect(standbyOf(house)).toBe(1);
-  });
-
-  it('does not prevent others from being started', async () => {
-    const house = House.started(1);
-    await house.clock.advance(settleMs);
-    for (let death = 0; death < 4; death++) {
-      await house.trees.at(-1)?.exitAndLeave(1);
-      await house.clock.advance(death < 3 ? minute : 100);
-    }
-    await house.warm(withSystem('Be brief.'));
-    expect(house.systems).toEqual(['Be brief.']);
-  });
-});
-
 it('A launch that cannot be started is retried after a pause that doubles each time', async () => {
   const house = House.started(1);
   const tries: number[] = [];
@@ -332,14 +255,6 @@ it('A launch that cannot be started is retried after a pause that doubles each t
 });
 
 describe('The standby keeper', () => {
-  it('replaces a process that has waited too long', async () => {
-    const house = House.started(1);
-    await house.clock.advance(15 * minute);
-    expect(house.trees.map(({ ends }) => ends)).toEqual([[]]);
-    await house.clock.advance(minute + 1000);
-    expect(house.trees.map(({ ends }) => ends)).toEqual([['retired'], []]);
-  });
-
   it('replaces every process of a program whose file has changed', async () => {
     const house = await House.settled(1);
     await house.warm(withSystem('Be brief.'));
@@ -348,21 +263,6 @@ describe('The standby keeper', () => {
     await house.clock.advance(1000);
     expect(house.trees.slice(0, -1).filter(({ ends }) => ends.length === 0)).toEqual([]);
     expect([standbyOf(house), house.systems]).toEqual([1, ['']]);
-  });
-
-  it('drops a launch that has been unused for long, but never the default one', async () => {
-    const house = await House.settled(1);
-    await house.warm(withSystem('Be brief.'));
-    expect(house.systems).toEqual(['', 'Be brief.']);
-    await house.clock.advance(11 * minute);
-    expect(house.systems).toEqual(['']);
-  });
-
-  it('drops the least recently used of too many launches, but never the default one', async () => {
-    const house = await House.settled(1);
-    for (const system of ['1', '2', '3', '4', '5']) await house.warm(withSystem(system));
-    await house.clock.advance(1000);
-    expect(house.systems).toEqual(['', '3', '4', '5']);
   });
 
   it('ends a process with the full grace period, because no job waits for it', async () => {
@@ -397,20 +297,6 @@ describe('A standby keeper while jobs wait', () => {
     house.idleProcessors = 1;
     await house.clock.advance(1000);
     expect(standbyOf(house)).toBe(3);
-  });
-
-  it('ends surplus processes some time after the jobs have gone', async () => {
-    const house = await House.settled(1);
-    house.waitingJobs = jobs(3);
-    house.idleProcessors = 2;
-    house.keeper.update();
-    await house.clock.advance(1000);
-    house.waitingJobs = [];
-    house.keeper.update();
-    await house.clock.advance(5000);
-    expect(standbyOf(house)).toBe(3);
-    await house.clock.advance(20_000);
-    expect([standbyOf(house), house.trees.map(({ ends }) => ends.length)]).toEqual([1, [1, 1, 0]]);
   });
 
   it('starts none for a job whose conversation has a process already', async () => {

@@ -300,34 +300,6 @@ describe('A turn that is cut short', () => {
 });
 
 describe('A turn whose reader is slow', () => {
-  it('leaves the output of the program unread, without counting that as silence, until there is space', async () => {
-    const { turn, sink, output, clock } = begin({ limits: { stallMs: 50 } });
-    sink.isFull = true;
-    turn.read(says('+one\n'));
-    expect([sink.texts, output.flow]).toEqual([['one'], 'paused']);
-    await clock.advance(10_000);
-    expect([clock.pending, output.flow]).toEqual([0, 'paused']);
-    await sink.catchUp();
-    expect([clock.pending, output.flow]).toEqual([1, 'reading']);
-    turn.read(says('+two\nend\n'));
-    expect([await outcomeOf(turn), sink.texts]).toEqual(['turn-end', ['one', 'two']]);
-  });
-
-  it('restarts the silence limit of its program once there is space', async () => {
-    const { turn, sink, clock } = begin({ limits: { stallMs: 50 } });
-    sink.isFull = true;
-    turn.read(says('+one\n'));
-    await clock.advance(49);
-    await sink.catchUp();
-    const outcome = outcomeOf(turn);
-    await clock.advance(49);
-    expect(clock.pending).toBe(1);
-    await clock.advance(1);
-    expect(await outcome).toBe(
-      'timeout: the model CLI was silent for 50 ms between two outputs (MODEL_API_STALL_TIMEOUT)',
-    );
-  });
-
   it.each([
     ['it has ended', (turn: OpenTurn) => turn.read(says('end\n'))],
     ['it was cut', (turn: OpenTurn) => turn.fail(new Error('cut'))],
@@ -363,19 +335,6 @@ describe('A turn whose program is silent', () => {
     expect(await outcome).toBe(
       'timeout: the model was silent for 300 ms before its first output (MODEL_API_STALL_TIMEOUT)',
     );
-  });
-
-  it('gives the program time with each output, once its model has begun', async () => {
-    const { turn, clock } = begin({ limits: { stallMs: 20 } });
-    await clock.advance(19);
-    turn.read(says('+one\n'));
-    for (let count = 0; count < 3; count++) {
-      await clock.advance(19);
-      turn.read(says(': a tool runs\n'));
-    }
-    await clock.advance(19);
-    turn.read(says('end\n'));
-    expect(await outcomeOf(turn)).toBe('turn-end');
   });
 });
 
