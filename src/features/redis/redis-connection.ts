@@ -144,9 +144,8 @@ export class RedisConnection {
   /** Warns of Redis settings that endanger data, and returns them as sentences. Never rejects. */
   async checkSettings(): Promise<readonly string[]> {
     const askRedis: AskRedis = (...ask) => this.#open.limited(() => this.#link.call(...ask), commandLimitMs);
-    const limits = limitsOf(askRedis).catch(() => this.#limits);
-    const sentences = await shortcomingsOf(askRedis);
-    this.#limits = await limits;
+    const [limits, sentences] = await Promise.all([limitsOf(askRedis).catch(() => null), shortcomingsOf(askRedis)]);
+    if (limits !== null) this.#limits = limits; // otherwise a limit that a failure has shown in the meantime stays
     for (const sentence of sentences) this.#warn(sentence);
     return sentences;
   }

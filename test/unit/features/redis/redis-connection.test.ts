@@ -215,6 +215,22 @@ describe('The connection to Redis', () => {
     expect([await send(5_000_000), await send(4_000_000)]).toEqual(['RelayError store_unavailable', 'done']);
   });
 
+  it('remembers a size that Redis has refused while its settings were read in vain', async () => {
+    const { link, redis, outcome } = await createConnection();
+    const { promise: settings, reject } = withResolvers<never>();
+    link.call = () => settings;
+    const checked = redis.checkSettings();
+    link.answer = () => {
+      reject(new ReplyError('NOPERM'));
+      throw new ReplyError('ERR Protocol error: invalid bulk length');
+    };
+    const send = () => outcome(redis.run('commit', 'conversations.commit', { text: 'x'.repeat(2_000_000) }));
+    await Promise.all([send(), checked]);
+    link.sent.length = 0;
+    expect(await send()).toBe('RelayError store_unavailable');
+    expect(link.sent).toEqual([]);
+  });
+
   it('does not delay callers that can continue without Redis', async () => {
     const { clock, link, redis, outcome } = await createConnection();
     link.answer = never;
