@@ -22,6 +22,7 @@ import { mcp } from './features/mcp/feature.js';
 import { ollama } from './features/ollama/feature.js';
 import { openai } from './features/openai/feature.js';
 import { priority } from './features/priority/feature.js';
+import { readBack } from './features/read-back/feature.js';
 import { redis } from './features/redis/feature.js';
 import { reservations } from './features/reservations/feature.js';
 import { retention } from './features/retention/feature.js';
@@ -46,6 +47,7 @@ export const features: readonly (PrimaryFeature & WorkerFeature & CommandFeature
   budgets,
   background,
   groups,
+  readBack,
   webhooks,
   idempotency,
   signOn,

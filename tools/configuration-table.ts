@@ -52,7 +52,6 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   ],
   MODEL_API_STRICT_HEALTH: ['`true`: /health answers 503 while the model CLI is not ready'],
   MODEL_API_READINESS_INTERVAL_SECONDS: ['time between readiness checks; 0 is off'],
-  MODEL_API_HEALTH_HISTORY_LIMIT: ['readiness checks in /health/history'],
   MODEL_API_CONVERSATION_TTL_SECONDS: [
     'a conversation expires this long after its last activity',
     '`2592000` (30 days) with a `sqlite` or Redis store, else `86400`',
@@ -61,12 +60,10 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   MODEL_API_CONVERSATION_MEMORY_MB: [
     'text of all conversations together, 8 MB at most for each; stored responses may use a quarter of this in addition',
   ],
-  MODEL_API_MAX_JOBS: ['waiting background jobs; 64 MiB of text, and three quarters for one client at most'],
   MODEL_API_JOB_TTL_SECONDS: ['a background job expires this long after its end'],
   MODEL_API_STORE: [
     'the [store](stores.md): `memory`, `sqlite:/absolute/path.db`, or `redis://[user:password@]host[:port][/database][?prefix=name]` (`rediss://` with TLS)',
   ],
-  MODEL_API_READ_BACK: ['`false`: nobody can list, read, name, fork or import conversations over HTTP'],
   MODEL_API_CLI: [
     'the [kind of model CLI](clis.md), such as `claude`, or the path of an [adapter](adapters.md). `auto` is `claude` if it is on the PATH, in production, or named by `MODEL_API_CLI_COMMAND`; else `demo`',
   ],
@@ -121,20 +118,23 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   ],
 };
 
-/** Returns the rows of the table of variables: name, and in Markdown default and meaning. Variables of features come last. */
-export function configurationRows(): [name: string, shownDefault: string, meaning: string][] {
-  const rows = Object.entries(variables).map(([name, [, , fallback]]): [string, string, string] => {
+type VariableRow = readonly [name: string, shownDefault: string, meaning: string];
+
+/** Returns the rows of the variables of the core: name, and in Markdown default and meaning. */
+export function coreRows(): VariableRow[] {
+  return Object.entries(variables).map(([name, [, , fallback]]) => {
     const [meaning, shown = codeOf(fallback)] = meanings[name as VariableName];
     return [name, shown, meaning];
   });
-  const added = Object.entries(variablesOf(features)).map(
-    ([name, { fallback, meaning, shownDefault = codeOf(fallback) }]): [string, string, string] => [
-      name,
-      shownDefault,
-      meaning,
-    ],
-  );
-  return [...rows, ...added];
+}
+
+/** Returns the rows of the variables of features. */
+export function featureRows(): VariableRow[] {
+  return Object.entries(variablesOf(features)).map(([name, { fallback, meaning, shownDefault = codeOf(fallback) }]) => [
+    name,
+    shownDefault,
+    meaning,
+  ]);
 }
 
 function codeOf(fallback: string | null): string {

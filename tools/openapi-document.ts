@@ -3,19 +3,8 @@ import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiResponse
 import { requestHeaders } from '../src/features/idempotency/shared.js';
 import { features } from '../src/features.js';
 import { askRequest, askResult } from '../src/shared/api/ask.js';
-import { chatRequest, chatResult, conversationBody, deletedBody } from '../src/shared/api/chat.js';
-import {
-  conversationList,
-  conversationMessages,
-  cursorQuery,
-  downloadQuery,
-  forkRequest,
-  formatQuery,
-  limitQuery,
-  searchQuery,
-  titleRequest,
-  versionOfQuery,
-} from '../src/shared/api/conversations.js';
+import { chatRequest, chatResult } from '../src/shared/api/chat.js';
+import { limitQuery } from '../src/shared/api/conversations.js';
 import {
   brokenHttp,
   commonErrors,
@@ -28,7 +17,6 @@ import {
 } from '../src/shared/api/endpoints.js';
 import { errorBody } from '../src/shared/api/error.js';
 import { healthBody, historyBody, sinceQuery } from '../src/shared/api/health.js';
-import { importRequest } from '../src/shared/api/import.js';
 import {
   acceptedBody,
   allQuery,
@@ -118,9 +106,6 @@ const sharedForms = sharingDoors.flatMap(({ shared }) => shared ?? []);
 const nativeModels = Object.assign({}, ...sharedForms.map((forms) => forms.nativeModels));
 const keyNeeded = [{ apiKey: [] }, { bearer: [] }];
 const keyNeededIfConfigured = [...keyNeeded, {}];
-const conversationId = {
-  path: z.object({ conversation_id: z.string().meta({ description: 'Id of the conversation.' }) }),
-};
 
 /** Describes a JSON body. The documentation page sends the example by default. */
 function json(schema: z.ZodType, example: object) {
@@ -140,10 +125,6 @@ const tags = [
 const tagOf: Readonly<Record<RoutePath, string>> = {
   '/ask': 'The model',
   '/chat': 'The model',
-  '/chat/{conversation_id}': 'The model',
-  '/chat/{conversation_id}/messages': 'The model',
-  '/chat/{conversation_id}/fork': 'The model',
-  '/chat/import': 'The model',
   '/jobs': 'The model',
   '/jobs/{job_id}': 'The model',
   '/jobs/{job_id}/events': 'The model',
@@ -194,94 +175,6 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     security: keyNeededIfConfigured,
     ok: chatResult,
     okText: 'The answer, and the conversation with this turn in it.',
-  },
-  'GET /chat/{conversation_id}': {
-    id: 'getConversation',
-    summary: 'Get a conversation',
-    description: 'The response has no messages.',
-    requestParams: conversationId,
-    security: keyNeededIfConfigured,
-    ok: conversationBody,
-    okText: 'Everything about it, except its messages.',
-  },
-  'PATCH /chat/{conversation_id}': {
-    id: 'renameConversation',
-    summary: 'Rename a conversation',
-    description: 'This does not count as activity: the place in the list and the time of expiry stay the same.',
-    requestParams: conversationId,
-    requestBody: json(titleRequest, { title: 'Names' }),
-    security: keyNeededIfConfigured,
-    ok: conversationBody,
-    okText: 'The conversation with its title.',
-    isStreamed: false,
-  },
-  'DELETE /chat/{conversation_id}': {
-    id: 'deleteConversation',
-    summary: 'Delete a conversation',
-    description: 'A running turn still receives its answer.',
-    requestParams: conversationId,
-    security: keyNeededIfConfigured,
-    ok: deletedBody,
-    okText: 'It is deleted.',
-  },
-  'GET /chat': {
-    id: 'listConversations',
-    summary: 'List your conversations',
-    description:
-      'The conversations of the caller. A conversation with a new turn moves to the top while you read the pages.',
-    requestParams: {
-      query: z.object({
-        limit: limitQuery.optional(),
-        cursor: cursorQuery.optional(),
-        search: searchQuery.optional(),
-        version_of: versionOfQuery.optional(),
-      }),
-    },
-    security: keyNeededIfConfigured,
-    ok: conversationList,
-    okText: 'A page.',
-  },
-  'GET /chat/{conversation_id}/messages': {
-    id: 'listMessages',
-    summary: 'Get the messages of a conversation',
-    description:
-      'The messages of all ended turns. If the conversation is removed while a long answer is sent, the answer is cut off. Markdown quotes each message under its role; it names images with their size and leaves their content out, and shows control characters as U+FFFD.',
-    requestParams: {
-      ...conversationId,
-      query: z.object({ format: formatQuery.optional(), download: downloadQuery.optional() }),
-    },
-    security: keyNeededIfConfigured,
-    ok: conversationMessages,
-    okText: 'The messages.',
-    alsoAs: 'text/markdown',
-  },
-  'POST /chat/{conversation_id}/fork': {
-    id: 'forkConversation',
-    summary: 'Start a conversation as a copy of another one',
-    description:
-      'Both conversations can then continue. No model runs, so the request works during a drain. If there are too many conversations, an idle one is removed.',
-    requestParams: conversationId,
-    requestBody: json(forkRequest, { from: 2 }),
-    security: keyNeededIfConfigured,
-    ok: conversationBody,
-    okText: 'The new conversation.',
-    isStreamed: false,
-  },
-  'POST /chat/import': {
-    id: 'importConversation',
-    summary: 'Import a conversation',
-    description:
-      'Makes a new conversation from messages as `GET /chat/{conversation_id}/messages` returns them. No model runs. If a turn cannot be stored, the whole import is undone.',
-    requestBody: json(importRequest, {
-      messages: [
-        { role: 'user', content: 'Hello, my name is Ada' },
-        { role: 'assistant', content: 'Hello, Ada.', model: 'eliza' },
-      ],
-    }),
-    security: keyNeededIfConfigured,
-    ok: conversationBody,
-    okText: 'The new conversation.',
-    isStreamed: false,
   },
   'GET /jobs': {
     id: 'listJobs',
@@ -571,7 +464,7 @@ function completeSchema(schema: OpenSchema): void {
 }
 
 /** Endpoint of the core or of a feature. */
-type AnyEndpoint = Pick<Endpoint, 'method' | 'errors' | 'success'> & { readonly route: string };
+type AnyEndpoint = Pick<FeatureEndpoint, 'method' | 'errors' | 'success'> & { readonly route: string };
 
 /** Forms of errors and of streams in the API that an endpoint belongs to. */
 interface ApiForm extends Pick<DoorDescription, 'error' | 'stream'> {
@@ -594,7 +487,7 @@ function describedOf(
   door?: Pick<DoorDescription, 'section' | 'error' | 'stream'>,
 ): Described {
   const { id, summary, description, query, params, body, form: sentForm, runsModel, runsInBackground } = endpoint;
-  const { answer: ok, answerText: okText, isStreamed = runsModel === true } = endpoint;
+  const { answer: ok, answerText: okText, isStreamed = runsModel === true, alsoAs } = endpoint;
   const security = endpoint.alwaysNeedsKey ? keyNeeded : keyNeededIfConfigured;
   const texts = Object.entries(params ?? {}).map(([name, text]) => [name, z.string().meta({ description: text })]);
   const key = endpoint.onceText && z.string().meta({ description: endpoint.onceText }).optional();
@@ -606,6 +499,7 @@ function describedOf(
   };
   const operation = {
     ...{ id, summary, description, ok, okText, isStreamed },
+    ...(alsoAs && { alsoAs }),
     ...(!endpoint.isOpen && { security }),
     ...(Object.keys(requestParams).length > 0 && { requestParams }),
     ...(body && { requestBody: json(body.schema, body.example) }),
@@ -619,13 +513,18 @@ function describedOf(
     { description: text, content },
   ]);
   return {
-    ...{ endpoint, operation, section: door?.section ?? 'The service' },
+    ...{ endpoint, operation, section: door?.section ?? sectionOf(endpoint) },
     form,
     others: {
       ...(runsInBackground && { '202': accepted(acceptedThroughDoor) }),
       ...Object.fromEntries([...withoutBody, ...errors]),
     },
   };
+}
+
+/** Returns the section of an endpoint of a feature in the native API. */
+function sectionOf({ route }: FeatureEndpoint): string {
+  return /^\/(?:chat|jobs)\b/.test(route) ? 'The model' : 'The service';
 }
 
 function operationOf({ endpoint, operation, section, form, others }: Described): ZodOpenApiOperationObject {

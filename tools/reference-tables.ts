@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { features } from '../src/features.js';
 import { logEvents } from '../src/shared/log/logger.js';
 import { type MetricTable, metrics } from '../src/shared/tables/metrics.js';
-import { configurationRows } from './configuration-table.js';
+import { coreRows, featureRows } from './configuration-table.js';
 
 const root = join(__dirname, '..', '..');
 
@@ -19,11 +19,12 @@ export function referenceTables(): ReferenceTable[] {
   const events: Record<string, string> = Object.assign({}, logEvents, ...features.map((each) => each.logEvents));
   const families: MetricTable = Object.assign({}, metrics, ...features.map((feature) => feature.metrics));
   return [
-    {
-      page: 'docs/configuration.md',
-      heading: 'Variables',
-      rows: configurationRows().map(([name, fallback, meaning]) => [`\`${name}\``, fallback, meaning]),
-    },
+    ...[['Variables', coreRows()] as const, ['Variables of features', featureRows()] as const].map(
+      ([heading, rows]) => ({
+        ...{ page: 'docs/configuration.md', heading },
+        rows: rows.map(([name, fallback, meaning]) => [`\`${name}\``, fallback, meaning]),
+      }),
+    ),
     {
       page: 'docs/monitoring.md',
       heading: 'Events',

@@ -173,9 +173,12 @@ export function compose(input: StartInput) {
 function coreOf(parts: EarlierParts & Jobs & WorkerParts): Parameters<FeatureHooks['createParts']>[1] {
   // the channel knows the calls of all features, but its type does not
   const workers = parts.workers as unknown as PrimaryCore['workers'];
-  const { names, replica, conversations } = parts;
-  const checkStart = startCheck(parts);
-  return { ...parts, workers, reportsCosts: names.reportCosts, conversations: replica ?? conversations, checkStart };
+  const { names, replica, conversations, journaledConversations } = parts;
+  return {
+    ...{ ...parts, workers, reportsCosts: names.reportCosts, checkStart: startCheck(parts) },
+    ...{ conversations: replica ?? conversations, ownConversations: conversations },
+    conversationChanges: replica ?? journaledConversations,
+  };
 }
 
 /** Sets the handlers of all signals. */

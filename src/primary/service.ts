@@ -8,7 +8,6 @@ import { storeUpkeep } from './api/purge-client.js';
 import { workerSettings } from './api/worker-settings.js';
 import type { ModelCli } from './cli/model-cli.js';
 import { compose, type Parts, type StartInput } from './compose.js';
-import { ImportedTurns } from './conversations/imported-turns.js';
 import { FirstStart } from './lifecycle/first-start.js';
 import { toolsIgnored } from './observe/observers.js';
 import { portUrlsOf, Status, setupReportOf } from './observe/status.js';
@@ -148,7 +147,7 @@ export class Service {
 /** Returns the handlers of the calls of the workers. */
 function handlersOf(parts: Parts & { readonly firstStart: FirstStart }) {
   const { config, host, addresses, supervisor, clients, metrics, scrape, logins, usageJournal } = parts;
-  const { conversations, replica, journaledConversations, catalog, firstStart } = parts;
+  const { catalog, firstStart } = parts;
   const status = new Status(parts);
   const openUrls = new Map(addresses.ports.map(({ name, address }) => [name, urlOf(address)]));
   const portUrls = portUrlsOf(config.featurePorts, ({ name }) => openUrls.get(name) ?? null);
@@ -167,13 +166,6 @@ function handlersOf(parts: Parts & { readonly firstStart: FirstStart }) {
       };
       return workerSettings(config, clients.workerKeys, addresses, host, state);
     },
-    clock: host.clock,
-    conversations: replica ?? conversations,
-    journaledConversations: replica ?? journaledConversations,
-    importedTurns: new ImportedTurns({
-      ...{ conversations, turnGate: parts.turnGate, journal: parts.journal },
-      countTokens: (texts, client) => parts.tokens.countTokens(texts, client),
-    }),
     connections: new UserConnections(),
     jobMetrics: metrics.jobs,
     toolsIgnored: toolsIgnored(host, metrics.jobs),

@@ -5,16 +5,6 @@ import { type Authority, authenticate, authenticateOperator, maySee, trustProxie
 import type { RouteGuards } from './access/guards.js';
 import { postAsk, postChat } from './api/ask.js';
 import { consoleFiles, redirectToConsole } from './api/console.js';
-import {
-  deleteConversation,
-  getConversation,
-  getConversations,
-  getMessages,
-  patchConversation,
-  postFork,
-  postImport,
-  readBackGuard,
-} from './api/conversations.js';
 import { docsPages, getOpenApi } from './api/docs.js';
 import { findDoor, getDoorModel, getDoorModels, haveModels, noSuchDoor, speakAsClient } from './api/doors.js';
 import { getMetrics } from './api/metrics.js';
@@ -56,7 +46,6 @@ export function createApp(parts: AppParts): Express {
   const app = checkedApp(parts);
   addJobRoutes(app, parts);
   addSharedRoutes(app, parts);
-  addConversationRoutes(app, parts);
   addReadingRoutes(app, parts);
   addOperatorRoutes(app, parts);
   addFeatureRoutes(app, parts.features.routes);
@@ -94,14 +83,18 @@ function closedApp(app: Express, { log, features }: AppParts): Express {
   return app;
 }
 
+/** Route of the core to which a feature may add methods. */
+const chatRoute = '/chat';
+
 /** Adds POST /ask and /chat. */
 function addJobRoutes(app: Express, parts: AppParts): void {
-  const { primary, settings, authority, guards } = parts;
+  const { authority, guards, features } = parts;
   const { mayAsk, needsService, capped, once } = guards;
   const mayChat = authenticate(authority, 'chat');
   addRoute(app, '/ask', { post: [mayAsk, needsService, capped, once, postAsk(parts)] });
-  addRoute(app, '/chat', {
-    get: [mayChat, readBackGuard(settings), getConversations(primary)],
+  const { get = [] } = features.routes.find(({ route }) => route === chatRoute) ?? {};
+  addRoute(app, chatRoute, {
+    ...(get.length > 0 && { get }),
     post: [mayChat, needsService, capped, once, postChat(parts)],
   });
 }
@@ -119,21 +112,7 @@ function addSharedRoutes(app: Express, parts: AppParts): void {
 
 function addFeatureRoutes(app: Express, routes: readonly FeatureRoute[]): void {
   for (const { route, paths = [expressPath(route)], before = [], ...steps } of routes)
-    for (const path of paths) addRoute(app, route, steps, path, before);
-}
-
-function addConversationRoutes(app: Express, parts: AppParts): void {
-  const { primary, settings, authority, guards, bodies } = parts;
-  const mayChat = authenticate(authority, 'chat');
-  const mayRead = [mayChat, readBackGuard(settings)];
-  addRoute(app, '/chat/import', { post: [...mayRead, guards.needsService, guards.capped, postImport(parts)] });
-  addRoute(app, '/chat/{conversation_id}', {
-    get: [mayChat, getConversation(primary, settings)],
-    patch: [...mayRead, patchConversation(primary, bodies)],
-    delete: [mayChat, deleteConversation(primary)],
-  });
-  addRoute(app, '/chat/{conversation_id}/messages', { get: [...mayRead, getMessages(primary)] });
-  addRoute(app, '/chat/{conversation_id}/fork', { post: [...mayRead, guards.capped, postFork(primary, bodies)] });
+    if (route !== chatRoute) for (const path of paths) addRoute(app, route, steps, path, before);
 }
 
 /** Adds the routes that every client may read; some show more to an admin. */

@@ -296,6 +296,7 @@ describe('The imports', () => {
       isProtocol,
       isOneOf(
         'src/shared/background',
+        'src/shared/conversation',
         'src/shared/errors',
         'src/shared/config/product',
         'src/command/base/client',

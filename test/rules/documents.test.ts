@@ -6,7 +6,7 @@ import { loadConfig } from '../../src/shared/config/config.js';
 import { estimatedRetries, fixedRetries, httpStatusOf } from '../../src/shared/errors.js';
 import { serviceExits } from '../../src/shared/phase.js';
 import { countWords, maxNewsWords, newestSection } from '../../tools/changelog.js';
-import { configurationRows } from '../../tools/configuration-table.js';
+import { coreRows, featureRows } from '../../tools/configuration-table.js';
 import { withReferenceTables } from '../../tools/reference-tables.js';
 import { tableUnder } from '../support/documents/markdown.js';
 import { readSources, root } from '../support/documents/sources.js';
@@ -27,7 +27,9 @@ describe('The pages of docs', () => {
   );
 
   it('say of each variable that limits how long data is stored what it is for', () => {
-    const names = configurationRows().flatMap(([name = '']) => (/_(?:TTL|IDLE)_SECONDS$/.test(name) ? [name] : []));
+    const names = [...coreRows(), ...featureRows()].flatMap(([name = '']) =>
+      /_(?:TTL|IDLE)_SECONDS$/.test(name) ? [name] : [],
+    );
     expect(names.length).toBeGreaterThan(3);
     expect(names.filter((name) => !textOf('docs/data.md').includes(name))).toEqual([]);
   });
@@ -106,7 +108,7 @@ describe('The pages of docs', () => {
   );
 
   it('name only variables that there are', () => {
-    const known = [...configurationRows().map(([name]) => name), 'MODEL_API_URL']; // only the command reads it
+    const known = [...[...coreRows(), ...featureRows()].map(([name]) => name), 'MODEL_API_URL']; // only the command reads it
     const pages = readdirSync(join(root, 'docs')).filter((name) => name.endsWith('.md'));
     for (const page of [...pages.map((name) => `docs/${name}`), 'README.md', 'CONTRIBUTING.md']) {
       const named = [...textOf(page).matchAll(/MODEL_(?:API|CODE)_[A-Z_]*[A-Z](?![A-Z_*…])/g)].map(([name]) => name);

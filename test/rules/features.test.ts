@@ -21,6 +21,11 @@ function importsThat(files: readonly Source[], breaks: (target: string, isType: 
   );
 }
 
+/** Returns the methods and routes of endpoints, each once. */
+function namesOf(listed: readonly { readonly method: string; readonly route: string }[]): string[] {
+  return [...new Set(listed.map(({ method, route }) => `${method} ${route}`))];
+}
+
 /** Files that name Anthropic or its API, with the reason. */
 const anthropicNames = {
   ...namesIn('the API of the model behind claude, which claude calls', [
@@ -105,6 +110,10 @@ const words: Readonly<Record<string, { readonly pattern: RegExp; readonly named:
         ]),
         'src/worker/http/checks.ts': 'the list of headers that pages may send and read',
       },
+    },
+    'read-back': {
+      pattern: /READ_BACK|importTurn|ImportedTurns|ConversationSearch|conversation_id\}\/(?:messages|fork)/,
+      named: {},
     },
     retention: { pattern: /retention/i, named: {} },
     files: {
@@ -312,18 +321,18 @@ describe('A feature', () => {
     const names = features.flatMap((feature) => [
       ...Object.keys(feature.variables),
       ...Object.keys(feature.calls),
-      ...new Set<string>(feature.endpoints.map(({ route }) => route)),
+      ...namesOf(feature.endpoints),
       ...Object.keys(feature.logEvents),
       ...Object.keys(feature.keyOptions),
     ]);
     names.push(
       ...features.flatMap((feature) => {
         const described = (feature.describeRoutes?.() ?? []).flatMap(({ endpoints: each }) => each);
-        return [...new Set(described.map(({ route }) => route))];
+        return namesOf(described);
       }),
     );
-    names.push(...doors.flatMap((door) => [...new Set(door?.endpoints.map(({ route }) => route))]));
-    const routes = [...endpoints, ...sharedEndpoints].map(({ route }) => route as string);
+    names.push(...doors.flatMap((door) => namesOf(door?.endpoints ?? [])));
+    const routes = namesOf([...endpoints, ...sharedEndpoints]);
     const known = [variables, primaryCalls, logEvents, keyOptions]
       .flatMap((table) => Object.keys(table))
       .concat(routes);

@@ -1,11 +1,20 @@
 import { z } from 'zod';
 import { acceptedView, jobForm, jobListOrder, jobPage, jobStatuses, jobView } from '../../shared/background.js';
+import type { FeatureVariables } from '../../shared/config/feature-variables.js';
+import { integer } from '../../shared/config/values.js';
 import type { Peer } from '../../shared/ipc/peer.js';
 import type { WorkerCalls } from '../../shared/ipc/protocol.js';
 import { jobDone, jobEvent, jobRequest } from '../../shared/job.js';
 import type { MetricTable } from '../../shared/tables/metrics.js';
 
 /** Jobs of clients, and jobs that continue without their request: what both processes know of them. */
+
+export const variables = {
+  MODEL_API_MAX_JOBS: {
+    ...{ schema: integer(0, 1_000_000), fallback: '1000', secrecy: 'none', setting: 'maxJobs' },
+    meaning: 'waiting background jobs; 64 MiB of text, and three quarters for one client at most',
+  },
+} as const satisfies FeatureVariables;
 
 /** Id of a job, and the client that requests it. */
 const ownedKey = z.object({ id: z.string(), client: z.string() });

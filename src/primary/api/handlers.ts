@@ -19,11 +19,10 @@ import type { UsageJournal } from '../observe/usage-journal.js';
 import type { SchemaChecker } from '../threads/schema-checker.js';
 import type { TokenCounter } from '../threads/token-counter.js';
 import type { SharedHandlers } from '../workers/worker-handle.js';
-import { type ConversationServices, conversationHandlers } from './conversation-handlers.js';
 import { type ResponseServices, responseHandlers } from './response-handlers.js';
 
 /** Parts of the primary that answer the calls of the workers. */
-export interface Services extends ConversationServices, ResponseServices {
+export interface Services extends ResponseServices {
   workerSettings(): WorkerSettings;
   readonly runner: Pick<JobRunner, 'run'>;
   readonly jobEntry: Pick<JobEntry, 'admit' | 'countRefusal' | 'refuseDraining'>;
@@ -60,7 +59,6 @@ export function apiHandlers(services: Services): SharedHandlers {
     models: () => services.catalog.list(),
     model: async ({ name }) => ({ model: await services.catalog.findModel(name) }),
     metrics: async () => ({ text: await services.metrics() }),
-    ...conversationHandlers(services),
     ...responseHandlers(services),
     ...services.upkeep,
     ...services.features.handlers,

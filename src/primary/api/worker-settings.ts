@@ -34,7 +34,6 @@ export function workerSettings(
     allowedUsers: config.allowedUsers,
     metricsAuth: config.metricsAuth,
     hasConsole: config.console === 'on',
-    readBack: config.readBack,
     logLevel: config.logLevel,
     logStyle,
     isCapped: config.rateMaxRequests > 0,

@@ -20,8 +20,10 @@ import type { ModelCli } from '../cli/model-cli.js';
 import type { ModelsCheck } from '../cli/models.js';
 import type { Launcher } from '../cli/process/launcher.js';
 import type { ModelRouter, Route } from '../cli/route.js';
+import type { ConversationStore } from '../conversations/conversation-store.js';
+import type { TurnResources } from '../conversations/conversation-turn.js';
 import type { TurnGate } from '../conversations/turn-gate.js';
-import type { ReadableConversations, StoreProvider } from '../hosts/hosts.js';
+import type { ConversationChanges, ReadableConversations, StoreProvider } from '../hosts/hosts.js';
 import type { BackgroundPart } from '../jobs/background-part.js';
 import type { Job } from '../jobs/job.js';
 import type { JobEntry } from '../jobs/job-entry.js';
@@ -37,6 +39,7 @@ import type { WebSearcher } from '../jobs/web-searcher.js';
 import type { Host } from '../lifecycle/host.js';
 import type { Counts, Store } from '../store/contract/store.js';
 import type { StoreTable } from '../store/contract/tables.js';
+import type { TokenCounter } from '../threads/token-counter.js';
 import type { FeatureHooks } from './feature-hooks.js';
 import type { StoredKind } from './stored-kind.js';
 
@@ -95,6 +98,11 @@ export interface PrimaryCore {
   readonly jobHooks: Pick<FeatureHooks, 'admitBackground' | 'backgroundEnded' | 'recordEnded'>;
   readonly turnGate: Pick<TurnGate, 'admitting'>;
   readonly conversations: ReadableConversations;
+  readonly conversationChanges: ConversationChanges;
+  /** Conversations of this host, and what stores their turns. */
+  readonly ownConversations: Pick<ConversationStore, 'turn' | 'snapshot'>;
+  readonly journal: TurnResources['journal'];
+  readonly tokens: Pick<TokenCounter, 'countTokens'>;
   readonly runner: Pick<JobRunner, 'busySeconds' | 'dismiss' | BackgroundMember>;
   readonly openJobs: Pick<OpenJobs, 'running'>;
   readonly room: Pick<WaitingRoom, 'active' | 'limits' | 'runningAtGate'>;

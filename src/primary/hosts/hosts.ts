@@ -4,10 +4,11 @@ import type { StoreFamily, StorePlace } from '../../shared/config/stores.js';
 import type { TitledConversation } from '../../shared/conversation.js';
 import type { TranscriptItem, TranscriptOrder } from '../../shared/ipc/protocol.js';
 import type { RateLimit, RatesOf } from '../access/rate-limit.js';
-import type { SearchableConversations } from '../conversations/conversation-search.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
 import type { JournaledConversations } from '../conversations/journaled-conversations.js';
+import type { ListedPage } from '../conversations/transcript.js';
 import type { Store } from '../store/contract/store.js';
+import type { StoredText } from '../store/contract/stored-text.js';
 import type { StoreTable } from '../store/contract/tables.js';
 
 /** Parts of a service that a store may need. */
@@ -35,7 +36,15 @@ export interface StoreProvider extends StoreFamily {
 }
 
 /** Conversations of this host, or of all hosts. */
-export interface ReadableConversations extends SearchableConversations {
+export interface ReadableConversations {
+  list(
+    client: string,
+    before: number | null,
+    limit: number,
+    versionOf: string | null,
+  ): ListedPage | Promise<ListedPage>;
+  /** Iterates over the finished messages of a conversation; over none if it does not exist. */
+  texts(conversation: TitledConversation, client: string): Iterable<StoredText> | AsyncIterable<StoredText>;
   snapshot(id: string, client: string): TitledConversation | Promise<TitledConversation>;
   read(order: TranscriptOrder): TranscriptItem | Promise<TranscriptItem>;
 }

@@ -10,6 +10,7 @@ import type { ReadinessEntry } from '../../shared/health.js';
 import type { FileFaults } from '../access/file-faults.js';
 import type { ModelCli } from '../cli/model-cli.js';
 import type { AtLeastOne } from '../cli/models.js';
+import { maxChecks } from '../health/checks.js';
 import type { CircuitStatus } from '../health/circuit.js';
 import type { LocalJobs } from '../jobs/local-jobs.js';
 import type { OpenJobs } from '../jobs/open-jobs.js';
@@ -44,7 +45,6 @@ export interface StatusSources extends ReasonSources {
 export type Sections = { readonly [N in SectionName]: () => StatusBody[N] };
 
 const maxClients = 50;
-const maxChecks = 100;
 
 /** Composes the bodies of GET /health, /status and /version from the present state, and starts nothing. */
 export class Status {

@@ -38,27 +38,6 @@ export const readingErrors = [
 const list = [
   { method: 'POST', route: '/ask', errors: [...jobErrors, 'not_found'], others: [202] },
   { method: 'POST', route: '/chat', errors: [...jobErrors, 'not_found'], others: [202] },
-  { method: 'GET', route: '/chat', errors: keptErrors },
-  {
-    method: 'POST',
-    route: '/chat/import',
-    errors: [...readingErrors, 'shutting_down', 'store_unavailable'],
-    success: 201,
-  },
-  { method: 'GET', route: '/chat/{conversation_id}', errors: [...keptErrors, 'not_found'] },
-  {
-    method: 'PATCH',
-    route: '/chat/{conversation_id}',
-    errors: [...readingErrors, 'not_found', 'store_unavailable'],
-  },
-  { method: 'DELETE', route: '/chat/{conversation_id}', errors: [...keptErrors, 'not_found'] },
-  { method: 'GET', route: '/chat/{conversation_id}/messages', errors: [...keptErrors, 'not_found'] },
-  {
-    method: 'POST',
-    route: '/chat/{conversation_id}/fork',
-    errors: [...readingErrors, 'not_found', 'store_unavailable'],
-    success: 201,
-  },
   { method: 'GET', route: '/jobs', errors: keptErrors },
   { method: 'GET', route: '/jobs/{job_id}', errors: [...keptErrors, 'not_found'] },
   { method: 'DELETE', route: '/jobs/{job_id}', errors: [...keptErrors, 'not_found'] },

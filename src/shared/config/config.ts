@@ -10,6 +10,7 @@ import {
   type ConfiguredFeature,
   type CoreFacts,
   type FileFindings,
+  featureSettingsOf,
   portsOf,
   type SettingsOfFiles,
   secretNames,
@@ -87,6 +88,7 @@ export async function loadConfig(
   const found = await findInFiles(env, files, features, ofFiles);
   return frozen({
     ...settingsOf(values),
+    ...featureSettingsOf(features, featureValues),
     conversationTtlMs:
       values.MODEL_API_CONVERSATION_TTL_SECONDS ?? defaultConversationTtlMs(values.MODEL_API_STORE.kind !== 'memory'),
     workers: values.MODEL_API_WORKERS ?? Math.min(availableParallelism(), 4),

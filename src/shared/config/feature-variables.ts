@@ -22,6 +22,29 @@ interface FeatureVariable {
   readonly secrecy: 'none' | 'part' | 'whole' | 'file';
   readonly meaning: string;
   readonly shownDefault?: string;
+  /** Name in the configuration, if the core or other features read the value. */
+  readonly setting?: keyof FeatureSettings;
+}
+
+/** Values of variables of features that the core or other features read. */
+export interface FeatureSettings {
+  /** Background jobs that may wait. */
+  readonly maxJobs: number;
+  /** Whether clients may read their conversations. */
+  readonly readBack: boolean;
+}
+
+/** Settings without the features that have their variables. */
+const absentSettings: FeatureSettings = { maxJobs: 0, readBack: false };
+
+/** Returns the settings that variables of features give to other parts of the service. */
+export function featureSettingsOf(
+  features: readonly Pick<ConfiguredFeature, 'variables'>[],
+  values: Readonly<Record<string, unknown>>,
+): FeatureSettings {
+  const named = Object.entries(variablesOf(features));
+  const set = named.flatMap(([name, { setting }]) => (setting === undefined ? [] : [[setting, values[name]]]));
+  return { ...absentSettings, ...Object.fromEntries(set) };
 }
 
 export type FeatureVariables = Readonly<Record<string, FeatureVariable>>;

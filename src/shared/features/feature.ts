@@ -49,6 +49,8 @@ export interface FeatureEndpoint {
   /** Schema of the answer; the media type of one that is no JSON. */
   readonly answer: z.ZodType | string;
   readonly answerText: string;
+  /** Another media type that clients can request. */
+  readonly alsoAs?: string;
 }
 
 /** API of other programs that a feature offers, for the documents. */

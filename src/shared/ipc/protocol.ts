@@ -8,8 +8,6 @@ import { usageGroups } from '../api/usage.js';
 import { versionBody } from '../api/version.js';
 import { scopes } from '../config/api-keys.js';
 import { localUserModes } from '../config/variables.js';
-import { conversationPage, titledConversation } from '../conversation.js';
-import { turnToImport } from '../imported-turn.js';
 import { continuedText, imageTypes, jobEvent, jobRequest, message } from '../job.js';
 import { logStyles } from '../log/text.js';
 import { familyFiguresSchema } from '../metrics.js';
@@ -99,8 +97,6 @@ export const workerSettingsSchema = z.object({
   metricsAuth: z.boolean(),
   /** Whether the web console is served. */
   hasConsole: z.boolean(),
-  /** Whether clients may read and fork conversations. */
-  readBack: z.boolean(),
   logLevel: z.string(),
   logStyle: z.enum(logStyles),
   /** Whether clients without a separate cap have a default cap. */
@@ -185,14 +181,14 @@ const transcriptPlace = z
 export type TranscriptPlace = z.infer<typeof transcriptPlace>;
 
 /** Request for the next part of a conversation, which fits into one message of the channel. */
-const transcriptOrder = z.object({
+export const transcriptOrder = z.object({
   id: z.string(),
   client: z.string(),
   withImages: z.boolean(),
   /** Position to read from; null for the beginning. */
   from: transcriptPlace.nullable(),
 });
-const transcriptItem = z.object({
+export const transcriptItem = z.object({
   parts: z.array(transcriptPart).readonly(),
   /** Position of the next part; null at the end. */
   next: transcriptPlace.nullable(),
@@ -231,32 +227,6 @@ export const primaryCalls = {
    */
   leaving: { request: z.object({ code: z.int() }), answer: nothing },
   run: { request: jobRequest, item: jobEvent },
-  conversation: { request: ownedKey, answer: titledConversation },
-  /** `title`: null restores the first words of the conversation. */
-  renameConversation: { request: ownedKey.extend({ title: z.string().nullable() }), answer: titledConversation },
-  deleteConversation: { request: ownedKey, answer: nothing },
-  /**
-   * `before`: `next` of the previous page. `search`: words in titles and messages, case-insensitive; null for all. `versionOf`: a
-   * conversation whose versions are wanted; null for all.
-   */
-  conversations: {
-    request: z.object({
-      client: z.string(),
-      before: z.int().nullable(),
-      limit: z.int(),
-      search: z.string().nullable(),
-      versionOf: z.string().nullable(),
-    }),
-    item: conversationPage,
-  },
-  /** Reads the next part. The reader has its position; the primary stores none. */
-  transcript: { request: transcriptOrder, answer: transcriptItem },
-  /** `messageCount`: number of messages to copy; null for all. */
-  forkConversation: {
-    request: ownedKey.extend({ messageCount: z.int().nullable() }),
-    answer: titledConversation,
-  },
-  importTurn: { request: turnToImport, answer: titledConversation },
   /**
    * Stores a response. Rejects with `not_found` if the previous response was removed, and with `validation_error` if
    * the whole text is too large.

@@ -1,6 +1,8 @@
 import type { Request } from 'express';
 import { type AskRequest, type AskResult, askRequest, usageOf } from '../../shared/api/ask.js';
 import { type ChatRequest, type ChatResult, chatRequest } from '../../shared/api/chat.js';
+import { timestamp } from '../../shared/clock.js';
+import type { ConversationSnapshot } from '../../shared/conversation.js';
 import { invalid, type RelayError } from '../../shared/errors.js';
 import { withFields } from '../../shared/features/feature.js';
 import type { WaitReason } from '../../shared/job.js';
@@ -22,7 +24,6 @@ import { type FileForm, type FileForms, fillFiles, senderOf } from '../jobs/file
 import { ownRequest, type RequestedJob } from '../jobs/job-request.js';
 import { imageOf, messageOf, type ShownPart } from '../jobs/message-parts.js';
 import { answerWithJob, type JobParts } from '../jobs/run-job.js';
-import { figuresOf } from './conversations.js';
 
 /** Returns how an object in `images` or `files` refers to a file. A name that the client has sent is used. */
 function fileForm(isDocument: boolean): FileForm {
@@ -232,3 +233,13 @@ function optionalFields({ value, end, parts }: CompletedAnswer): Pick<AskResult,
 }
 
 type OptionalField = 'structured' | 'incomplete' | 'thoughts' | 'fallback';
+
+/** Returns the figures of a conversation, as answers have them. */
+export function figuresOf(snapshot: ConversationSnapshot) {
+  return {
+    message_count: snapshot.messageCount,
+    tokens_used: snapshot.tokensUsed,
+    last_activity_at: timestamp(snapshot.lastActivityAt),
+    expires_at: timestamp(snapshot.expiresAt),
+  };
+}

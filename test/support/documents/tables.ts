@@ -2,6 +2,7 @@ import { features } from '../../../src/features.js';
 import { type Endpoint, endpoints, sharedEndpoints } from '../../../src/shared/api/endpoints.js';
 import { variablesOf } from '../../../src/shared/config/feature-variables.js';
 import { variables } from '../../../src/shared/config/variables.js';
+import type { FeatureEndpoint } from '../../../src/shared/features/feature.js';
 import { logEvents } from '../../../src/shared/log/logger.js';
 
 /** Variables of the core and of features. */
@@ -14,7 +15,7 @@ export const allLogEvents: Readonly<Record<string, string>> = Object.assign(
   ...features.map((feature) => feature.logEvents),
 );
 
-type DescribedEndpoint = Pick<Endpoint, 'method' | 'errors'> & { readonly route: string };
+type DescribedEndpoint = Pick<FeatureEndpoint, 'method' | 'errors'> & { readonly route: string };
 
 /** Endpoints of the native API, first of the core and then of features. */
 export const nativeEndpoints: readonly (DescribedEndpoint &

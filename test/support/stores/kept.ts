@@ -1,6 +1,6 @@
+import { ConversationSearch } from '../../../src/features/read-back/conversation-search.js';
 import { ConversationReplica } from '../../../src/features/redis/conversation-replica.js';
 import type { SharedConversations } from '../../../src/features/redis/redis-conversations.js';
-import { ConversationSearch } from '../../../src/primary/conversations/conversation-search.js';
 import { ConversationStore } from '../../../src/primary/conversations/conversation-store.js';
 import { type ConversationTurn, TurnRecord } from '../../../src/primary/conversations/conversation-turn.js';
 import { JournaledConversations } from '../../../src/primary/conversations/journaled-conversations.js';

@@ -1,5 +1,5 @@
+import type { PieceOrder } from '../../../src/features/read-back/transcripts.js';
 import type { TranscriptItem, TranscriptPart } from '../../../src/shared/ipc/protocol.js';
-import type { PieceOrder } from '../../../src/worker/api/transcripts.js';
 
 /** Returns a reader of these parts, with each part as one piece. */
 export function onePartAtATime(parts: readonly TranscriptPart[]): (order: PieceOrder) => Promise<TranscriptItem> {

@@ -262,18 +262,3 @@ it('A stored response is stored, read and removed for its client', async () => {
   await handlers.deleteResponse(key);
   await expect(handlers.responsePiece({ ...key, from: 0 })).rejects.toMatchObject({ code: 'not_found' });
 });
-
-it('A conversation is looked up and deleted for its client', async () => {
-  const calls: unknown[] = [];
-  const conversations = { snapshot: (...call: unknown[]) => ({ snapshotOf: call }) };
-  const journaledConversations = { remove: async (...call: unknown[]) => calls.push(call) };
-  const localJobs = { turnsInProgress: (client: string) => new Map([['id', { openTurnOf: client }]]) };
-  const { handlers } = createHandlers({ conversations, journaledConversations, localJobs });
-  const key = { id: 'id', client: 'key alice' };
-  expect(await handlers.conversation(key)).toEqual({
-    snapshotOf: ['id', 'key alice'],
-    openTurn: { openTurnOf: 'key alice' },
-  });
-  await handlers.deleteConversation(key);
-  expect(calls).toEqual([['id', 'key alice']]);
-});

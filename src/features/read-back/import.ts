@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { documentTypes } from '../tables/document-types.js';
-import { wellFormed } from '../text/well-formed.js';
-import { maxAddedBytes } from '../turn-figures.js';
-import { imageFault, imageType, maxDocuments, maxImages, modelText, usageBody } from './ask.js';
-import { addedMessages, controlCharacter, maxTitleLength } from './conversations.js';
+import { imageFault, imageType, maxDocuments, maxImages, modelText, usageBody } from '../../shared/api/ask.js';
+import { addedMessages, controlCharacter, maxTitleLength } from '../../shared/api/conversations.js';
+import { documentTypes } from '../../shared/tables/document-types.js';
+import { wellFormed } from '../../shared/text/well-formed.js';
+import { maxAddedBytes } from '../../shared/turn-figures.js';
 
 /** Limit of an import. Each turn is stored separately, and waits for those of other clients. */
 const maxImported = 1000;

@@ -1,6 +1,6 @@
+import { JsonTranscript, MarkdownTranscript, written } from '../../../../src/features/read-back/transcripts.js';
 import { conversationMessages } from '../../../../src/shared/api/conversations.js';
 import type { TranscriptPart } from '../../../../src/shared/ipc/protocol.js';
-import { JsonTranscript, MarkdownTranscript, written } from '../../../../src/worker/api/transcripts.js';
 import { assistant, user } from '../../../support/doors/sdk-messages.js';
 import { onePartAtATime } from '../../../support/stores/transcripts.js';
 

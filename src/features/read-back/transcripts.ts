@@ -1,8 +1,8 @@
 import { usageOf } from '../../shared/api/ask.js';
 import type { TranscriptItem, TranscriptOrder, TranscriptPart } from '../../shared/ipc/protocol.js';
 import type { AddedMessage } from '../../shared/job.js';
-import type { Reply } from '../http/exchange.js';
-import { write } from '../http/responses.js';
+import type { Reply } from '../../worker/http/exchange.js';
+import { write } from '../../worker/http/responses.js';
 
 /** Writes a conversation in one format, part by part. */
 export interface TranscriptWriter {

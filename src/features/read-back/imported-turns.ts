@@ -1,12 +1,12 @@
+import type { ConversationStore } from '../../primary/conversations/conversation-store.js';
+import { TurnRecord, type TurnResources } from '../../primary/conversations/conversation-turn.js';
+import type { TurnGate } from '../../primary/conversations/turn-gate.js';
+import { stored } from '../../primary/store/contract/stored-text.js';
 import { inLines } from '../../shared/async.js';
 import { holderOf } from '../../shared/client.js';
 import type { TitledConversation } from '../../shared/conversation.js';
-import type { TurnToImport } from '../../shared/imported-turn.js';
 import { bytesOfImages } from '../../shared/text/turns.js';
-import { stored } from '../store/contract/stored-text.js';
-import type { ConversationStore } from './conversation-store.js';
-import { TurnRecord, type TurnResources } from './conversation-turn.js';
-import type { TurnGate } from './turn-gate.js';
+import type { TurnToImport } from './imported-turn.js';
 
 interface ImportParts extends TurnResources {
   readonly conversations: Pick<ConversationStore, 'turn' | 'snapshot'>;

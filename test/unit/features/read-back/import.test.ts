@@ -1,9 +1,10 @@
 import { DocumentInspector } from '../../../../src/features/documents/document-inspector.js';
+import { importRequest } from '../../../../src/features/read-back/import.js';
+import { postImport } from '../../../../src/features/read-back/routes.js';
+import type { ConversationCalls } from '../../../../src/features/read-back/shared.js';
 import { maxDocuments, maxImages } from '../../../../src/shared/api/ask.js';
-import { importRequest } from '../../../../src/shared/api/import.js';
 import { systemClock } from '../../../../src/shared/clock.js';
 import { storeUnavailable } from '../../../../src/shared/errors.js';
-import { postImport } from '../../../../src/worker/api/conversations.js';
 import { BodyMemory } from '../../../../src/worker/http/body-memory.js';
 import { pngBytes } from '../../../support/clients/ask-page.js';
 import { request } from '../../../support/clients/raw-http.js';
@@ -25,7 +26,10 @@ const snapshot = { id: 'new', messageCount: 2, tokensUsed: 3, createdAt: 0, last
 async function importing(body: object, importTurn: unknown = { ...snapshot, title: 'Hello', origins: null }) {
   const primary = new FakePrimary({ importTurn, deleteConversation: {} });
   const documents = new DocumentInspector(async () => ({ fault: 'is broken' }));
-  const parts = { primary: primary.asPrimary, bodies: new BodyMemory(10_000_000, systemClock), documents };
+  const parts = {
+    primary: primary.asPrimary as unknown as ConversationCalls,
+    jobs: { bodies: new BodyMemory(10_000_000, systemClock), documents },
+  };
   const text = JSON.stringify(body);
   const headers = ['Content-Type: application/json', `Content-Length: ${Buffer.byteLength(text)}`];
   const { status, body: sent } = await answerOf([postImport(parts)], request('POST /', headers, text));

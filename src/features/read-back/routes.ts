@@ -12,24 +12,20 @@ import {
   usualPage,
   versionOfQuery,
 } from '../../shared/api/conversations.js';
-import { type ImportRequest, importRequest } from '../../shared/api/import.js';
 import { inLine } from '../../shared/async.js';
 import { timestamp } from '../../shared/clock.js';
-import {
-  type ConversationPage,
-  type ConversationSnapshot,
-  decodeOrigins,
-  type TitledConversation,
-} from '../../shared/conversation.js';
+import { type ConversationPage, decodeOrigins, type TitledConversation } from '../../shared/conversation.js';
 import { ignoreFailure, RelayError } from '../../shared/errors.js';
-import type { TurnToImport } from '../../shared/imported-turn.js';
-import type { WorkerSettings } from '../../shared/ipc/protocol.js';
-import { queryOf, readBody } from '../http/body.js';
-import type { BodyMemory } from '../http/body-memory.js';
-import type { AsyncHandler, Handler, Primary } from '../http/exchange.js';
-import { sendJson, untilGone } from '../http/responses.js';
-import { documentOf, type JobInspector } from '../jobs/documents.js';
-import { messageOf } from '../jobs/message-parts.js';
+import { figuresOf } from '../../worker/api/ask.js';
+import { queryOf, readBody } from '../../worker/http/body.js';
+import type { AsyncHandler, Handler } from '../../worker/http/exchange.js';
+import { sendJson, untilGone } from '../../worker/http/responses.js';
+import { documentOf } from '../../worker/jobs/documents.js';
+import { messageOf } from '../../worker/jobs/message-parts.js';
+import type { JobParts } from '../../worker/jobs/run-job.js';
+import { type ImportRequest, importRequest } from './import.js';
+import type { TurnToImport } from './imported-turn.js';
+import type { ConversationCalls } from './shared.js';
 import {
   JsonTranscript,
   MarkdownTranscript,
@@ -40,7 +36,7 @@ import {
 } from './transcripts.js';
 
 /** Refuses to return messages and titles if the operator has disabled that. */
-export function readBackGuard({ readBack }: Pick<WorkerSettings, 'readBack'>): Handler {
+export function readBackGuard(readBack: boolean): Handler {
   return (_req, _res, next) => {
     if (readBack) return next();
     throw new RelayError('forbidden', 'stored conversations cannot be read: MODEL_API_READ_BACK is false');
@@ -48,7 +44,7 @@ export function readBackGuard({ readBack }: Pick<WorkerSettings, 'readBack'>): H
 }
 
 /** Hides the titles if messages may not be read, because they may quote one. */
-export function getConversation(primary: Primary, { readBack }: Pick<WorkerSettings, 'readBack'>): AsyncHandler {
+export function getConversation(primary: ConversationCalls, readBack: boolean): AsyncHandler {
   return async (req, res) => {
     const { client, requestId } = res.locals;
     const conversation = await primary.call('conversation', { id: idOf(req.params), client });
@@ -58,16 +54,16 @@ export function getConversation(primary: Primary, { readBack }: Pick<WorkerSetti
   };
 }
 
-export function patchConversation(primary: Primary, bodies: BodyMemory): AsyncHandler {
+export function patchConversation(primary: ConversationCalls, jobs: Pick<JobParts, 'bodies'>): AsyncHandler {
   return async (req, res) => {
     const { client, requestId } = res.locals;
-    const { title } = await readBody(req, res, bodies, titleRequest);
+    const { title } = await readBody(req, res, jobs.bodies, titleRequest);
     const renamed = await primary.call('renameConversation', { id: idOf(req.params), client, title });
     sendJson(res, conversationBodyOf(renamed, requestId));
   };
 }
 
-export function deleteConversation(primary: Primary): AsyncHandler {
+export function deleteConversation(primary: ConversationCalls): AsyncHandler {
   return async (req, res) => {
     const { client, requestId } = res.locals;
     const id = idOf(req.params);
@@ -105,16 +101,7 @@ function idOf(params: Readonly<Record<string, string | string[]>>): string {
   return String(params.conversation_id);
 }
 
-export function figuresOf(snapshot: ConversationSnapshot) {
-  return {
-    message_count: snapshot.messageCount,
-    tokens_used: snapshot.tokensUsed,
-    last_activity_at: timestamp(snapshot.lastActivityAt),
-    expires_at: timestamp(snapshot.expiresAt),
-  };
-}
-
-export function getConversations(primary: Primary): AsyncHandler {
+export function getConversations(primary: ConversationCalls): AsyncHandler {
   return async (req, res) => {
     const { client, requestId } = res.locals;
     const limit = Number(queryOf(req, 'limit', limitQuery) ?? usualPage);
@@ -133,7 +120,7 @@ export function getConversations(primary: Primary): AsyncHandler {
  * Sends the messages of a conversation. The worker requests one piece at a time for all clients together, in turn, to
  * keep other calls fast.
  */
-export function getMessages(primary: Primary): AsyncHandler {
+export function getMessages(primary: ConversationCalls): AsyncHandler {
   const line = inLine();
   return async (req, res) => {
     const { client } = res.locals;
@@ -147,10 +134,10 @@ export function getMessages(primary: Primary): AsyncHandler {
   };
 }
 
-export function postFork(primary: Primary, bodies: BodyMemory): AsyncHandler {
+export function postFork(primary: ConversationCalls, jobs: Pick<JobParts, 'bodies'>): AsyncHandler {
   return async (req, res) => {
     const { client, requestId } = res.locals;
-    const { from: messageCount = null } = await readBody(req, res, bodies, forkRequest);
+    const { from: messageCount = null } = await readBody(req, res, jobs.bodies, forkRequest);
     const snapshot = await primary.call('forkConversation', { id: idOf(req.params), client, messageCount });
     sendJson(res, conversationBodyOf(snapshot, requestId), 201);
   };
@@ -159,8 +146,9 @@ export function postFork(primary: Primary, bodies: BodyMemory): AsyncHandler {
 /**
  * Imports a conversation, turn by turn, so that no call is large. If a turn fails, the turns before it are deleted again.
  */
-export function postImport({ primary, bodies, documents }: ImportRouteParts): AsyncHandler {
+export function postImport({ primary, jobs }: ImportRouteParts): AsyncHandler {
   return async (req, res) => {
+    const { bodies, documents } = jobs;
     const { client, requestId } = res.locals;
     const { system = null, messages } = await readBody(req, res, bodies, importRequest);
     const turns: ExportedTurn[] = [];
@@ -196,9 +184,8 @@ async function importAll(
 }
 
 interface ImportRouteParts {
-  readonly primary: Primary;
-  readonly bodies: BodyMemory;
-  readonly documents: JobInspector;
+  readonly primary: ConversationCalls;
+  readonly jobs: Pick<JobParts, 'bodies' | 'documents'>;
 }
 
 type ExportedTurn = Pick<TurnToImport, 'text' | 'images' | 'answer' | 'figures'>;

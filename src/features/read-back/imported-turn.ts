@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { attachments } from './job.js';
-import { turnFigures } from './turn-figures.js';
+import { attachments } from '../../shared/job.js';
+import { turnFigures } from '../../shared/turn-figures.js';
 
 /** Turn that a client has exported, in the call that imports it. */
 export const turnToImport = z.object({

@@ -1,4 +1,4 @@
-import { ConversationSearch } from '../../../../src/primary/conversations/conversation-search.js';
+import { ConversationSearch } from '../../../../src/features/read-back/conversation-search.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { StoreHarness } from '../../../support/stores/conversations.js';
 

@@ -1,21 +1,12 @@
+import type { ListedPage } from '../../primary/conversations/transcript.js';
+import type { ReadableConversations } from '../../primary/hosts/hosts.js';
+import { pieceOf, type StoredText } from '../../primary/store/contract/stored-text.js';
 import { inLines } from '../../shared/async.js';
 import { holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import type { ConversationPage, FoundPlace, TitledConversation } from '../../shared/conversation.js';
-import { pieceOf, type StoredText } from '../store/contract/stored-text.js';
-import type { ListedPage } from './transcript.js';
 
-/** Conversations that are listed and searched: those of this host, or of all hosts. */
-export interface SearchableConversations {
-  list(
-    client: string,
-    before: number | null,
-    limit: number,
-    versionOf: string | null,
-  ): ListedPage | Promise<ListedPage>;
-  /** Iterates over the finished messages of a conversation; over none if it does not exist. */
-  texts(conversation: TitledConversation, client: string): Iterable<StoredText> | AsyncIterable<StoredText>;
-}
+type SearchableConversations = Pick<ReadableConversations, 'list' | 'texts'>;
 
 interface SearchOrder {
   readonly client: string;

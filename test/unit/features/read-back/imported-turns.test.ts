@@ -1,6 +1,6 @@
-import { ImportedTurns } from '../../../../src/primary/conversations/imported-turns.js';
+import type { TurnToImport } from '../../../../src/features/read-back/imported-turn.js';
+import { ImportedTurns } from '../../../../src/features/read-back/imported-turns.js';
 import type { ConversationChange } from '../../../../src/primary/store/contract/conversations.js';
-import type { TurnToImport } from '../../../../src/shared/imported-turn.js';
 import { until } from '../../../support/basics/until.js';
 import { StoreHarness } from '../../../support/stores/conversations.js';
 

@@ -1,9 +1,9 @@
 import { connect } from 'node:net';
+import { getConversations, getMessages, readBackGuard } from '../../../../src/features/read-back/routes.js';
+import type { PieceOrder } from '../../../../src/features/read-back/transcripts.js';
 import { yieldToEventLoop } from '../../../../src/shared/clock.js';
 import { RelayError } from '../../../../src/shared/errors.js';
 import type { TranscriptItem } from '../../../../src/shared/ipc/protocol.js';
-import { getConversations, getMessages, readBackGuard } from '../../../../src/worker/api/conversations.js';
-import type { PieceOrder } from '../../../../src/worker/api/transcripts.js';
 import { until } from '../../../support/basics/until.js';
 import { exchange, request } from '../../../support/clients/raw-http.js';
 import { answerOf, passed, serveWith } from '../../../support/doors/express-server.js';
@@ -169,6 +169,6 @@ it.each([
   [true, 200, undefined],
   [false, 403, 'stored conversations cannot be read: MODEL_API_READ_BACK is false'],
 ])('Conversations can be read only if that is enabled (%p)', async (readBack, status, message) => {
-  const answer = await answerOf([readBackGuard({ readBack }), passed]);
+  const answer = await answerOf([readBackGuard(readBack), passed]);
   expect([answer.status, answer.body.message]).toEqual([status, message]);
 });
