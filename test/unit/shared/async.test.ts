@@ -55,13 +55,6 @@ function filled(...items: readonly number[]): BoundedQueue<number> {
 }
 
 describe('A queue', () => {
-  it('yields items in order of arrival, then ends', async () => {
-    const queue = filled(1, 2, 3, 4);
-    queue.finish();
-    expect(await all(queue)).toEqual([1, 2, 3, 4]);
-    expect(await queue.next()).toEqual({ value: undefined, done: true });
-  });
-
   it('preserves the order for any sequence of reads and writes', async () => {
     const queue = filled();
     const seen: number[] = [];

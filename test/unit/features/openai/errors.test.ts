@@ -39,6 +39,7 @@ const byReason: readonly (readonly [CliReason, number, string, string])[] = [
   ['quota', 429, 'insufficient_quota', 'insufficient_quota'],
   ['prompt_too_long', 400, request, 'context_length_exceeded'],
   ['model_unknown', 404, request, 'model_not_found'],
+  ['request_refused', 400, request, 'request_refused'],
   ['auth', 500, server, 'auth'],
   ['schema_mismatch', 500, server, 'schema_mismatch'],
   ['crashed', 500, server, 'crashed'],

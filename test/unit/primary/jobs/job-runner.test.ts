@@ -478,17 +478,6 @@ describe('The upcoming jobs', () => {
 });
 
 describe('The admission of a job', () => {
-  it('is refused immediately if the queue is full, and nothing is reserved', async () => {
-    const harness = jobHarness({ script: hangs, maxWaiting: 1 });
-    const jobs = [all(harness.run()), all(harness.run())];
-    expect(() => harness.run()).toThrow(expect.objectContaining({ code: 'concurrency_limited' }));
-    expect([harness.room.active, harness.room.waiting, harness.room.refused]).toEqual([1, 1, 1]);
-    harness.runner.openJobs.cutAll(shutdown);
-    await Promise.all(jobs);
-    expect(harness.outcomes()).toHaveLength(2);
-    await harness.expectTidy();
-  });
-
   it('does not block its conversation if the queue is full', async () => {
     const harness = jobHarness({ script: [answers, hangs], maxWaiting: 0 });
     const id = await harness.turn();

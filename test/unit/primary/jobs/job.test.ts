@@ -5,7 +5,6 @@ import { doneEnd, failedEnd } from '../../../../src/primary/jobs/job-end.js';
 import { JobStream } from '../../../../src/primary/jobs/job-stream.js';
 import { WaitingRoom } from '../../../../src/primary/jobs/waiting-room.js';
 import { cancelled, cliError, RelayError } from '../../../../src/shared/errors.js';
-import { unknownJobUsage } from '../../../../src/shared/job.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { jobRequest } from '../../../support/jobs/job-records.js';
 
@@ -27,19 +26,6 @@ const shutdown = new RelayError('shutting_down', 'the service ends');
 const usage = { inputTokens: 1, outputTokens: 2, costUsd: null, cacheReadTokens: null, cacheWriteTokens: null };
 
 describe('The signal of a job', () => {
-  it('is aborted by the caller, with its reason', () => {
-    const { caller, job } = open();
-    expect(job.signal.aborted).toBe(false);
-    caller.abort(gone);
-    expect(job.signal.reason).toBe(gone);
-  });
-
-  it('is aborted from the start if the caller has already disconnected', () => {
-    const caller = new AbortController();
-    caller.abort(gone);
-    expect(open(caller).job.signal.reason).toBe(gone);
-  });
-
   it('is aborted when the job has waited too long, or when the execution has, counted from its start', async () => {
     const [waiting, running] = [open(), open()];
     const late = new RelayError('queue_timeout', 'late');
@@ -56,25 +42,6 @@ describe('The signal of a job', () => {
       await clock.advance(1);
       expect(job.signal.reason).toMatchObject({ code, message });
     }
-  });
-
-  it('retains its first reason', async () => {
-    const { clock, caller, job } = open();
-    job.start(1000);
-    job.cut(shutdown);
-    caller.abort(gone);
-    await clock.advance(5000);
-    expect(job.signal.reason).toBe(shutdown);
-  });
-
-  it('is not aborted after the job has ended, and no timer is left', async () => {
-    const { clock, caller, job } = open();
-    job.start(1000);
-    job.close();
-    caller.abort(gone);
-    await clock.advance(5000);
-    expect(job.signal.aborted).toBe(false);
-    expect(clock.pending).toBe(0);
   });
 });
 
@@ -103,20 +70,6 @@ describe('The end of a job', () => {
     const stderr = 'panic at: The password is swordfish, by the way.';
     const { failure } = failedEnd(job, cliError('crashed', 'it crashed', { stderr }));
     expect(failure.stderr).not.toContain('swordfish');
-  });
-
-  it('is ok with the answer of the CLI, whose model name is preferred to the requested one', async () => {
-    const { clock, job } = open(undefined, 'short');
-    await clock.advance(5);
-    job.start(10_000);
-    await clock.advance(7);
-    const said = { text: 'hi', usage, estimate: null, stopSequence: null };
-    const end = { type: 'turn-end', isWaiting: false, isCut: false, ...said } as const;
-    const answer = { type: 'job-end', outcome: 'ok', ...said, conversation: null };
-    const done = { ...answer, queueMs: 5, executionMs: 7, ...unknownJobUsage };
-    expect(doneEnd(job, { ...end, model: 'full-name' }, null)).toEqual({ ...done, model: 'full-name' });
-    expect(doneEnd(job, { ...end, model: null }, null)).toEqual({ ...done, model: 'short' });
-    expect(doneEnd(open().job, { ...end, model: null }, null)).toMatchObject({ outcome: 'ok', model: null });
   });
 
   it('includes the usage of its processes, whatever its outcome', () => {

@@ -21,25 +21,6 @@ function listen(ticket: Ticket): number[] {
   return told;
 }
 
-describe('The position of a ticket', () => {
-  it('is the number of slots to be granted up to its turn, in fair order between clients', () => {
-    const { admit, park } = busyRoom();
-    const [a1, a2, a3, b1, parked] = [admit('a'), admit('a'), admit('a'), admit('b'), park('b')];
-    expect([a1, a2, a3, b1, parked].map(({ position }) => position)).toEqual([1, 3, 5, 2, 4]);
-  });
-
-  it('changes immediately when tickets before it arrive or leave', () => {
-    const { running, admit } = busyRoom();
-    const [first, second] = [admit('a'), admit('a')];
-    const modest = admit('b');
-    expect([second.position, modest.position]).toEqual([3, 2]);
-    modest.release();
-    expect(second.position).toBe(2);
-    running.release();
-    expect([first.isWaiting, second.position]).toEqual([false, 1]);
-  });
-});
-
 describe('Positions', () => {
   it('are reported 50 ms after a change, to every waiting ticket', async () => {
     const { clock, admit, park } = busyRoom();
@@ -98,12 +79,6 @@ describe('Positions', () => {
     await clock.advance(tellEveryMs);
     await clock.advance(60_000);
     expect([told, clock.pending]).toEqual([[1], 0]);
-  });
-
-  it('need no timer if no ticket waits', () => {
-    const { clock, running } = busyRoom();
-    running.release();
-    expect(clock.pending).toBe(0);
   });
 
   it('are reported in slices of 32 in a long queue, 50 ms apart, and again if something changes meanwhile', async () => {

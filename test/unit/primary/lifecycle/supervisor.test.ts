@@ -105,14 +105,6 @@ describe('The supervisor', () => {
     expect(harness.story).toEqual(['ready']);
   });
 
-  it('exits with 0 when all work is done', async () => {
-    const harness = new Harness();
-    harness.supervisor.becomeReady();
-    await harness.supervisor.terminate('SIGTERM');
-    expect(harness.story).toEqual(['ready', ...clean]);
-    expect(harness.supervisor.phase).toBe('stopped');
-  });
-
   it('lets work finish before it exits with 0', async () => {
     const harness = new Harness({ running: 3 });
     harness.supervisor.becomeReady();

@@ -1,10 +1,5 @@
 import type { Worker } from 'node:cluster';
-import {
-  RestartPolicy,
-  WorkerHandle,
-  type WorkerPeer,
-  WorkerSlot,
-} from '../../../../src/primary/workers/worker-handle.js';
+import { WorkerHandle, type WorkerPeer, WorkerSlot } from '../../../../src/primary/workers/worker-handle.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { settled } from '../../../support/basics/settled.js';
 
@@ -18,36 +13,6 @@ function createHandle() {
   const handle = new WorkerHandle(new WorkerSlot(1), { process } as unknown as Worker, () => ({}) as WorkerPeer);
   return { handle, signals };
 }
-
-/** Returns how many checks without a heartbeat make the worker overdue. */
-function checksUntilOverdue(handle: WorkerHandle): number {
-  let checks = 1;
-  while (!handle.isOverdue()) checks++;
-  return checks;
-}
-
-describe('A worker is overdue', () => {
-  it('at the sixth check while it starts, at the fourth once it listens', () => {
-    const [starting, listening] = [createHandle().handle, createHandle().handle];
-    listening.markListening();
-    expect([checksUntilOverdue(starting), checksUntilOverdue(listening)]).toEqual([6, 4]);
-  });
-
-  it('counted from its last heartbeat', () => {
-    const { handle } = createHandle();
-    handle.markListening();
-    for (let checks = 0; checks < 3; checks++) handle.isOverdue();
-    handle.recordHeartbeat();
-    expect(checksUntilOverdue(handle)).toBe(4);
-  });
-
-  it('counted from the moment it listened, whatever its start took', () => {
-    const { handle } = createHandle();
-    for (let checks = 0; checks < 5; checks++) expect(handle.isOverdue()).toBe(false);
-    handle.markListening();
-    expect(checksUntilOverdue(handle)).toBe(4);
-  });
-});
 
 describe('The exit of a worker', () => {
   it('has the code that the worker announced, if it had to kill itself to exit', async () => {
@@ -130,25 +95,5 @@ describe('The exit of a worker within a limit', () => {
     const exited = handle.exitedWithin(limitMs, clock);
     await clock.advance(limitMs + killLimitMs);
     expect(await exited).toBe('left');
-  });
-});
-
-/** Returns the restart delays after workers that had listened or not, one after the other. */
-function delays(...hadListened: readonly boolean[]): number[] {
-  const policy = new RestartPolicy();
-  return hadListened.map((hasListened) => policy.delayAfter(hasListened));
-}
-
-describe('The delay before a restart', () => {
-  it('is 0.1 s at first, doubled at each failed start, at most 5 s', () => {
-    expect(delays(...Array(9).fill(false))).toEqual([100, 200, 400, 800, 1600, 3200, 5000, 5000, 5000]);
-  });
-
-  it('is zero after a worker that had listened, and starts anew after that', () => {
-    expect(delays(true, true, false, false, true, false)).toEqual([0, 0, 100, 200, 0, 100]);
-  });
-
-  it('never exceeds its limit, however often it is doubled', () => {
-    expect(delays(...Array(5000).fill(false)).at(-1)).toBe(5000);
   });
 });

@@ -26,24 +26,6 @@ describe('Background jobs in memory', () => {
     expect(await jobs.text('one', 0)).toBe('first');
   });
 
-  it('are lost by a restart', async () => {
-    const jobs = new MemoryJobs();
-    await jobs.accept(acceptedJob('one', 'a'));
-    const left = [];
-    for await (const job of jobs.restore()) left.push(job);
-    expect([jobs.isDurable, left]).toEqual([false, []]);
-  });
-
-  it('are limited by their text: the oldest of the client with the most are deleted', async () => {
-    const jobs = new MemoryJobs();
-    const tenMillion = answerOf('x'.repeat(10_000_000));
-    await endOne(jobs, 'small', 'b', answerOf('small'));
-    for (let count = 1; count <= 14; count++) await endOne(jobs, `large ${count}`, 'a', tenMillion);
-    expect(await jobs.find('large 1', 'a')).toBeNull();
-    expect(await jobs.find('large 2', 'a')).not.toBeNull();
-    expect(await jobs.find('small', 'b')).not.toBeNull();
-  });
-
   it('are deleted from the key that has the most with all its users, and there from the user with the most', async () => {
     const jobs = new MemoryJobs();
     const tenMillion = answerOf('x'.repeat(10_000_000));

@@ -1,4 +1,3 @@
-import { answerTtlMs } from '../../../../../src/primary/store/contract/answers.js';
 import { AnswerShares } from '../../../../../src/primary/store/shares/answer-shares.js';
 
 function entry(client: string, key: string, bodyBytes = 0, recordedAt = 0) {
@@ -27,16 +26,5 @@ describe('The shares of stored answers', () => {
     shares.remove({ client: 'a', key: '1' });
     shares.remove({ client: 'nobody', key: '1' });
     expect(shares.add(entry('b', '1', 8000))).toEqual([]);
-  });
-
-  it('list the expired answers of every client', () => {
-    const shares = new AnswerShares(10_000);
-    for (const each of [entry('a', 'old'), entry('a', 'new', 0, 1), entry('b', 'old')]) shares.add(each);
-    expect(shares.expire(answerTtlMs - 1)).toEqual([]);
-    expect(shares.expire(answerTtlMs).map(({ client, key }) => [client, key])).toEqual([
-      ['a', 'old'],
-      ['b', 'old'],
-    ]);
-    expect(shares.expire(answerTtlMs)).toEqual([]);
   });
 });
