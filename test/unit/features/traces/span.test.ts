@@ -32,12 +32,6 @@ describe('A span', () => {
     });
   });
 
-  it('contains the class of an error, and no message', () => {
-    const text = written({ ...span, error: 'timeout' });
-    expect(text.status).toEqual({ code: 2 });
-    expect(text.attributes).toEqual([{ key: 'error.type', value: { stringValue: 'timeout' } }]);
-  });
-
   it('never ends before its start, whatever the clock has done', () => {
     const text = written({ ...span, endMs: span.startMs - 5000 });
     expect(text.endTimeUnixNano).toBe(text.startTimeUnixNano);

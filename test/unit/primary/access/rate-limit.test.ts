@@ -24,15 +24,6 @@ describe('A rate window', () => {
     expect(await limit.takeRequest('key bob')).toMatchObject({ isAllowed: true, remaining: 1, maxRequests: 2 });
   });
 
-  it('is shared by the holder of a key and all its users', async () => {
-    const limit = new RateLimit(sameRate(rate), new FakeClock());
-    const verdicts = [];
-    for (const client of ['key app/ada', 'key app', 'key app/bob'])
-      verdicts.push((await limit.takeRequest(client)).isAllowed);
-    expect(verdicts).toEqual([true, true, false]);
-    expect(await limit.takeRequest('key bob')).toMatchObject({ isAllowed: true, remaining: 1 });
-  });
-
   it('does not exist if a client has no rate limit', async () => {
     const limit = new RateLimit(sameRate({ maxRequests: 0, windowMs: 1000 }), new FakeClock());
     for (let times = 0; times < 5; times++) {

@@ -25,18 +25,6 @@ function createRecord(question: string, system: string | null = null) {
 }
 
 describe('The record of a turn', () => {
-  it('commits the question and the joined pieces of the answer', async () => {
-    const { store, turn, record } = createRecord('Hi');
-    record.add('Hel');
-    record.add('lo');
-    const { id } = await record.commit(null, calm);
-    turn[Symbol.dispose]();
-    expect(store.turn(id, 'alice', null, 0).history).toEqual([
-      { role: 'user', text: 'Hi' },
-      { role: 'assistant', text: 'Hello' },
-    ]);
-  });
-
   it('commits the whole answer if it differs from the pieces', async () => {
     const { store, turn, record } = createRecord('Hi');
     record.add('Helo');
@@ -105,16 +93,6 @@ describe('The record of a turn', () => {
     expect(harness.has(id)).toBe(true);
     const turnOf = { type: 'turn', client: 'alice', messageCount: 2, totalTokens: 7, user: 'Hi', assistant: 'Hello' };
     expect(changes).toEqual([expect.objectContaining({ id, ...turnOf })]);
-  });
-
-  it('leaves the conversation unchanged if the journal fails', async () => {
-    const harness = new StoreHarness();
-    const id = harness.chat();
-    using turn = harness.open(id);
-    const journal = { commit: () => Promise.reject(storeUnavailable()) };
-    const record = new TurnRecord(turn, jobRequest(), { countTokens: async () => 1, journal });
-    await expect(record.commit('Hello', calm)).rejects.toMatchObject({ code: 'store_unavailable' });
-    expect(harness.store.snapshot(id, 'alice').messageCount).toBe(2);
   });
 
   it('writes nothing to the journal for a deleted conversation', async () => {

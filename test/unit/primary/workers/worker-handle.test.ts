@@ -1,5 +1,10 @@
 import type { Worker } from 'node:cluster';
-import { WorkerHandle, type WorkerPeer, WorkerSlot } from '../../../../src/primary/workers/worker-handle.js';
+import {
+  RestartPolicy,
+  WorkerHandle,
+  type WorkerPeer,
+  WorkerSlot,
+} from '../../../../src/primary/workers/worker-handle.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { settled } from '../../../support/basics/settled.js';
 
@@ -96,4 +101,10 @@ describe('The exit of a worker within a limit', () => {
     await clock.advance(limitMs + killLimitMs);
     expect(await exited).toBe('left');
   });
+});
+
+it('The delay before a restart is zero after a worker that had listened, and starts anew after that', () => {
+  const policy = new RestartPolicy();
+  const hadListened = [true, true, false, false, true, false];
+  expect(hadListened.map((each) => policy.delayAfter(each))).toEqual([0, 0, 100, 200, 0, 100]);
 });

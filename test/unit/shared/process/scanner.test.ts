@@ -11,7 +11,6 @@ import {
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { until } from '../../../support/basics/until.js';
 import { Children } from '../../../support/processes/children.js';
-import { isAlive } from '../../../support/processes/processes.js';
 
 const minute = '60';
 
@@ -219,28 +218,5 @@ describe('A sweep', () => {
     const pid = await children.start({}, '/bin/sleep', '60');
     await children.end(pid);
     expect(await sweepWith(new ScriptedScanner([{ ...nothing, pids: [pid] }]))).toEqual({ killed: 0, left: [] });
-  });
-});
-
-describe('A sweep of real processes', () => {
-  it.each([
-    ['forks-grandchild.pl', 3],
-    ['setsid-child.pl', 2],
-    ['double-fork-setsid.pl', 2],
-    ['ignores-sigterm.pl', 2],
-  ])('leaves nothing of %s, and spares a process with another cookie', async (program, count) => {
-    await using children = new Children();
-    const cookie = `test-${randomUUID()}`;
-    const scanner = new ProcessScanner(systemClock);
-    const other = await children.startMarked(`test-${randomUUID()}`, 'forever.pl');
-    await children.startMarked(cookie, program);
-    const fits = (found: string) => found === cookie;
-    const pids = await until(async () => {
-      const found = (await scanner.find(fits)).pids;
-      return found.length === count ? found : null;
-    }, `${count} processes`);
-    expect(await sweep(scanner, fits, systemClock, 10_000)).toEqual({ killed: count, left: [] });
-    expect(pids.filter(isAlive)).toEqual([]);
-    expect(isAlive(other)).toBe(true);
   });
 });

@@ -2,7 +2,6 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { storedBody } from '../../../../src/features/background/answers.js';
-import { RelayError } from '../../../../src/shared/errors.js';
 import { AnswerText, type SpillFile, SpillFolder } from '../../../../src/worker/jobs/answer-text.js';
 import { LogBook } from '../../../support/basics/log-book.js';
 import { answerInPieces, backgroundView } from '../../../support/jobs/background-view.js';
@@ -204,11 +203,5 @@ describe('The answer of a background job', () => {
     const write: Write = ({ text, value }) => JSON.stringify({ text, value });
     const { body } = await stored('', write, { isStructured: true });
     expect(body.short).toBe('{"text":""}');
-  });
-
-  it('is not found if the job was deleted', async () => {
-    const primary = new FakePrimary({ jobAnswer: new RelayError('not_found', 'no such job') });
-    const body = storedBody(primary.asPrimary, backgroundView(), client, () => '');
-    await expect(body).rejects.toMatchObject({ code: 'not_found' });
   });
 });

@@ -215,16 +215,6 @@ describe('a process that is given back', () => {
     expect([isBack(), house.pool.counts()]).toEqual([true, { ...none, live: 1 }]);
   });
 
-  it('evicts the least recently used session if there are too many', async () => {
-    const house = new PoolHouse({ maxSessions: 2 });
-    for (const turn of ['a 0', 'b 0', 'a 2', 'c 0']) {
-      await house.clock.advance(1);
-      await house.turn(turn.slice(0, 1), Number(turn.slice(2)));
-    }
-    expect(house.pool.sessions.map(({ conversation }) => conversation?.id).toSorted()).toEqual(['a', 'c']);
-    expect(house.trees.map(({ ends }) => ends)).toEqual([[], ['retired'], []]);
-  });
-
   it('reports how long its start took if its job had to wait for that', async () => {
     const house = new PoolHouse();
     await house.startAhead();
@@ -349,15 +339,6 @@ describe('A process that waits for the results of calls', () => {
     await house.clock.advance(10);
     const newest = await house.turn('c');
     expect([first.ends, second.ends, newest.ends]).toEqual([['retired'], [], []]);
-  });
-
-  it('ends when no results arrive for too long', async () => {
-    const house = new PoolHouse({ idleMs: 1000 });
-    const tree = await waiting(house);
-    await house.clock.advance(1000);
-    house.pool.endSpentSessions();
-    await settled();
-    expect([tree.ends, house.pool.counts()]).toEqual([['retired'], none]);
   });
 
   it('ends at a flush, with its conversation, and when its program writes or dies', async () => {

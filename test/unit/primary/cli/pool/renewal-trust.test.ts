@@ -9,19 +9,6 @@ function trustIn(clock: FakeClock) {
   return { trust, pauses };
 }
 
-it('Three failed renewals of a client in a row pause its renewals for an hour, and those of no other client', async () => {
-  const clock = new FakeClock();
-  const { trust, pauses } = trustIn(clock);
-  for (const proof of ['unproven', 'proven', 'late', 'unproven'] as const) trust.record('ada', proof);
-  expect([trust.isPausedFor('ada'), pauses]).toEqual([false, []]);
-  trust.record('ada', 'late');
-  expect([trust.isPausedFor('ada'), trust.isPausedFor('bob'), pauses]).toEqual([true, false, ['renewal ada']]);
-  await clock.advance(hourMs - 1);
-  expect(trust.isPausedFor('ada')).toBe(true);
-  await clock.advance(1);
-  expect(trust.isPausedFor('ada')).toBe(false);
-});
-
 it('The first failure after a pause begins the next one, and a success ends the count', async () => {
   const clock = new FakeClock();
   const { trust, pauses } = trustIn(clock);
