@@ -22,29 +22,6 @@ function listen(clock = new FakeClock(), redactor = noSecrets) {
 }
 
 describe('The output of a program', () => {
-  it('is left unread until it is requested, and nothing of it is lost', async () => {
-    const { tree, output, texts } = listen();
-    await tree.say('hello ');
-    await tree.say('again');
-    expect(texts).toEqual([]);
-    output.read();
-    await settled();
-    expect(texts.join('')).toBe('hello again');
-  });
-
-  it('is left unread while it is paused, and continues after that', async () => {
-    const { tree, output, texts } = listen();
-    output.read();
-    await tree.say('1');
-    output.pause();
-    await tree.say('2');
-    await tree.say('3');
-    expect([texts, tree.stdout.readableLength]).toEqual([['1'], 2]);
-    output.read();
-    await settled();
-    expect(texts.join('')).toBe('123');
-  });
-
   it('has no split character, however it is chunked', async () => {
     const { tree, output, texts } = listen();
     output.read();
@@ -68,17 +45,6 @@ describe('The output of a program', () => {
     expect(counted).toEqual({ stdout: 3, stderr: 7 });
   });
 
-  it('reports when its first byte was read', async () => {
-    const { clock, tree, output } = listen();
-    output.read();
-    await clock.advance(120);
-    expect(output.firstByteMs).toBeNull();
-    await tree.say('a');
-    await clock.advance(1000);
-    await tree.say('b');
-    expect(output.firstByteMs).toBe(120);
-  });
-
   it('continues if the program has closed its stdin', async () => {
     const { tree, output, texts } = listen();
     output.read();
@@ -98,20 +64,6 @@ describe('The exit of a program', () => {
     expect([texts, exits]).toEqual([['half an answer'], [{ code: 3, signal: null, stderr: 'out of luck' }]]);
     await clock.advance(10_000);
     expect([exits.length, clock.pending]).toEqual([1, 0]);
-  });
-
-  it('waits for a slow reader, so that no output is lost', async () => {
-    const { clock, tree, output, texts, exits } = listen();
-    output.read();
-    await tree.say('1');
-    output.pause();
-    await tree.say('2');
-    await tree.exit(0);
-    await clock.advance(10_000);
-    expect([texts, exits]).toEqual([['1'], []]);
-    output.read();
-    await settled();
-    expect([texts, exits]).toEqual([['1', '2'], [{ code: 0, signal: null, stderr: '' }]]);
   });
 
   it('waits for a slow reader who also pauses after the exit', async () => {

@@ -21,31 +21,6 @@ function clockOf(clock: FakeClock): Clock {
 }
 
 describe('The limit of a step', () => {
-  it('is exceeded once if the same step takes too long', async () => {
-    const { clock, exceeded, limit: steps } = limit();
-    steps.set(step('first'));
-    await clock.advance(60);
-    steps.set(step('first'));
-    await clock.advance(40);
-    expect(exceeded).toEqual([late('first')]);
-    await clock.advance(1000);
-    expect(exceeded).toHaveLength(1);
-  });
-
-  it('starts anew with each step, and ends when there is none', async () => {
-    const { clock, exceeded, limit: steps } = limit();
-    steps.set(step('first'));
-    await clock.advance(60);
-    steps.set(step('second'));
-    await clock.advance(60);
-    expect(exceeded).toEqual([]);
-    steps.set(null);
-    expect(clock.pending).toBe(0);
-    steps.set(step('second'));
-    steps[Symbol.dispose]();
-    expect(clock.pending).toBe(0);
-  });
-
   it('starts anew if this process stood still when it passed: the output of the program is not read yet', async () => {
     const { clock, exceeded } = limit();
     let aheadMs = 0;
