@@ -32,6 +32,7 @@ import { sqlite } from './features/sqlite/feature.js';
 import { steering } from './features/steering/feature.js';
 import { storing } from './features/storing/feature.js';
 import { traces } from './features/traces/feature.js';
+import { webConsole } from './features/web-console/feature.js';
 import { webhooks } from './features/webhooks/feature.js';
 import { why } from './features/why/feature.js';
 import type { PrimaryFeature } from './primary/features/feature.js';
@@ -48,6 +49,7 @@ export const features: readonly (PrimaryFeature & WorkerFeature & CommandFeature
   background,
   groups,
   readBack,
+  webConsole,
   webhooks,
   idempotency,
   signOn,

@@ -109,7 +109,6 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
     'memory of each CLI process and its children; needs a cgroup with the memory controller',
     'none',
   ],
-  MODEL_API_CONSOLE: ['`off`: no web console'],
   MODEL_API_LOG_LEVEL: ['`debug`, `info`, `warn`, `error` or `silent`'],
   MODEL_API_LOG_FORMAT: ['`json`; `text` for people; `auto`: `text` on a terminal, else `json`'],
   MODEL_CODE_OAUTH_TOKEN: ['credential of the CLI; no other program gets it'],

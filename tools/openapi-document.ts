@@ -145,7 +145,6 @@ const tagOf: Readonly<Record<RoutePath, string>> = {
   '/v1/models/{id}': 'For SDKs',
   '/openapi.yaml': 'This document',
   '/docs': 'This document',
-  '/console/': 'The service',
 };
 
 /** Descriptions of the operations, in addition to the data in `endpoints`. */
@@ -387,14 +386,6 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     ok: 'text/html',
     okText: 'Swagger UI.',
   },
-  'GET /console/': {
-    id: 'getConsole',
-    summary: 'The web console',
-    description:
-      'This path and `GET /` redirect to /console/. 404 with `MODEL_API_CONSOLE=off`. The files of the page have addresses that change with their content, so browsers can store them.',
-    ok: 'text/html',
-    okText: 'A page that uses this API.',
-  },
 };
 
 /**
@@ -625,8 +616,7 @@ function accepted(schema: z.ZodType) {
   };
 }
 
-function otherResponses({ route, others = [] }: Endpoint): ZodOpenApiResponsesObject {
-  if (route === '/console/') return { '302': { description: 'Redirect to /console/.' } };
+function otherResponses({ others = [] }: Endpoint): ZodOpenApiResponsesObject {
   const known = { 202: accepted(acceptedBody), 204: { description: 'No event follows: the job has ended.' } };
   return Object.fromEntries(others.map((status) => [String(status), known[status]])) as ZodOpenApiResponsesObject;
 }

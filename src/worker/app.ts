@@ -4,7 +4,6 @@ import type { WorkerSettings } from '../shared/ipc/protocol.js';
 import { type Authority, authenticate, authenticateOperator, maySee, trustProxies } from './access/authenticate.js';
 import type { RouteGuards } from './access/guards.js';
 import { postAsk, postChat } from './api/ask.js';
-import { consoleFiles, redirectToConsole } from './api/console.js';
 import { docsPages, getOpenApi } from './api/docs.js';
 import { findDoor, getDoorModel, getDoorModels, haveModels, noSuchDoor, speakAsClient } from './api/doors.js';
 import { getMetrics } from './api/metrics.js';
@@ -42,7 +41,6 @@ export interface AppParts extends ExchangeParts, JobParts {
 
 /** Creates the app with all routes. The order of their checks is part of the API contract. */
 export function createApp(parts: AppParts): Express {
-  const { settings } = parts;
   const app = checkedApp(parts);
   addJobRoutes(app, parts);
   addSharedRoutes(app, parts);
@@ -50,7 +48,6 @@ export function createApp(parts: AppParts): Express {
   addOperatorRoutes(app, parts);
   addFeatureRoutes(app, parts.features.routes);
   app.use('/docs', atRoute('/docs'), onlyReading, docsPages());
-  if (settings.hasConsole) addConsole(app);
   return closedApp(app, parts);
 }
 
@@ -155,7 +152,7 @@ function addRoute(
   app: Express,
   route: RoutePath | FeatureRoute['route'],
   steps: RouteSteps,
-  path = expressPath(route),
+  path: string | RegExp = expressPath(route),
   before: readonly Handler[] = [],
 ): void {
   const added = app.route(path).all(atRoute(route), ...before);
@@ -166,20 +163,3 @@ function addRoute(
 
 const onlyReading: Handler = (req, res, next) =>
   req.method === 'GET' || req.method === 'HEAD' ? next() : methodNotAllowed(...methodsOf.get)(req, res, next);
-
-/** Adds the console. Redirects to it are counted under its route. */
-function addConsole(app: Express): void {
-  for (const path of ['/', '/console']) addRoute(app, '/console/', { get: [redirectToConsole] }, path);
-  app.get(/^\/console\/([a-z-]{1,40})(\/?)$/, atRoute('/console/'), redirectToPage);
-  app.use('/console', atRoute('/console/'), onlyReading, consoleFiles());
-}
-
-/**
- * Redirects a typed address such as `/console/now` to the page, by a relative URL as in `redirectToConsole`. The console
- * knows its pages, and says so if there is no such page.
- */
-const redirectToPage: Handler = ({ params, url }, res) => {
-  const query = url.includes('?') ? url.slice(url.indexOf('?')) : '';
-  const location = `${params[1] === '/' ? '../' : './'}#/${params[0]}${query}`;
-  res.writeHead(302, { Location: location, 'Content-Length': 0 }).end();
-};

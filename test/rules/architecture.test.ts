@@ -600,6 +600,7 @@ describe('Every file that decides something', () => {
     'src/features/keys-api/': 'test/service/system/made-keys.test.ts',
     'src/features/webhooks/feature': 'test/service/faults/webhooks.test.ts',
     'src/console/': 'test/programs/console/shell.test.ts',
+    'src/features/web-console/': 'test/service/system/console.test.ts',
     'src/features/demo/program/': 'test/unit/features/demo/program/program.test.ts',
     'src/worker/app': 'test/service/system/door.test.ts',
     'src/worker/main': 'test/service/system/life.test.ts',

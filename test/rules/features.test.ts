@@ -115,6 +115,7 @@ const words: Readonly<Record<string, { readonly pattern: RegExp; readonly named:
       pattern: /READ_BACK|importTurn|ImportedTurns|ConversationSearch|conversation_id\}\/(?:messages|fork)/,
       named: {},
     },
+    'web-console': { pattern: /MODEL_API_CONSOLE|consoleFiles|hasConsole/, named: {} },
     retention: { pattern: /retention/i, named: {} },
     files: {
       pattern: /\/v1\/files|MODEL_API_(?:MAX_)?FILES|StoredFiles|\bFileReader\b|FileBodies|uploadPurpose/,

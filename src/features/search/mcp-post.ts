@@ -1,9 +1,9 @@
-import http, { type IncomingMessage, type RequestOptions } from 'node:http';
-import https from 'node:https';
+import type { IncomingMessage } from 'node:http';
 import { createParser } from 'eventsource-parser';
 import { type RpcAnswer, type RpcId, rpcMessage } from '../../primary/cli/adapters/common/json-rpc.js';
 import { yieldToEventLoop } from '../../shared/clock.js';
 import type { Lookup } from '../../shared/limited-lookup.js';
+import { AnswerTooLarge, connectionFault, sendPost, textOfAnswer } from '../../shared/outgoing-post.js';
 import { JsonStructure } from '../../shared/text/json-structure.js';
 
 /** Most bytes of one answer that are read, and most pieces in which they may arrive. */
@@ -57,12 +57,9 @@ export async function postMessage(
     ...headers,
     accept: 'application/json, text/event-stream',
     'accept-encoding': 'identity',
-    'content-type': 'application/json',
-    'content-length': String(Buffer.byteLength(body)),
   };
-  const options = { method: 'POST', agent: false, headers: sent, signal, lookup } as const;
   try {
-    const answer = await responseTo(url, options, body);
+    const answer = await sendPost({ url, headers: sent, body, signal, lookup });
     try {
       checkStatus(answer.statusCode ?? 0, 'mcp-session-id' in headers);
       const { 'mcp-session-id': named } = answer.headers;
@@ -74,20 +71,9 @@ export async function postMessage(
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof SearchServerFault) throw error;
-    const { code, message } = error as NodeJS.ErrnoException;
-    throw new SearchServerFault(`no connection: ${code ?? message}`);
+    if (error instanceof AnswerTooLarge) throw new SearchServerFault(`its answer ${error.message}`);
+    throw new SearchServerFault(connectionFault(error));
   }
-}
-
-function responseTo(url: string, options: RequestOptions, body: string): Promise<IncomingMessage> {
-  const { request } = new URL(url).protocol === 'https:' ? https : http;
-  return new Promise((resolve, reject) => {
-    request(url, options)
-      .on('error', reject)
-      .on('response', resolve)
-      .on('close', () => reject(new Error('it was closed without an answer')))
-      .end(body);
-  });
 }
 
 function checkStatus(status: number, hasSession: boolean): void {
@@ -104,7 +90,7 @@ async function answerIn(answer: IncomingMessage, id: RpcId): Promise<RpcAnswer> 
   if (type === 'text/event-stream') return answerInEvents(answer, id);
   if (type !== 'application/json') throw new SearchServerFault('it answered with neither JSON nor an event stream');
   const pieces: string[] = [];
-  for await (const piece of textOf(answer)) pieces.push(piece);
+  for await (const piece of textOfAnswer(answer, maxAnswerBytes, maxPieces)) pieces.push(piece);
   const message = new Answers(id).find(pieces.join(''));
   if (message === null) throw new SearchServerFault('it answered with JSON that is no answer to the request');
   return message;
@@ -121,7 +107,7 @@ async function answerInEvents(answer: IncomingMessage, id: RpcId): Promise<RpcAn
     onError: () => answers.count(), // a line that is no field: the parser makes an error with its stack for each
   });
   let pieces: string[] = [];
-  for await (const piece of textOf(answer)) {
+  for await (const piece of textOfAnswer(answer, maxAnswerBytes, maxPieces)) {
     pieces.push(piece);
     if (!/[\r\n]/.test(piece)) continue; // the parser would read a long line again with each piece
     const lines = pieces.join('');
@@ -157,16 +143,5 @@ class Answers {
     if (fault !== null) throw new SearchServerFault(`its answer ${fault}`);
     const message = rpcMessage(text);
     return (message?.type === 'result' || message?.type === 'error') && message.id === this.#id ? message : null;
-  }
-}
-
-async function* textOf(answer: IncomingMessage): AsyncGenerator<string> {
-  let bytes = 0;
-  let count = 0;
-  for await (const piece of answer.setEncoding('utf8') as AsyncIterable<string>) {
-    bytes += Buffer.byteLength(piece);
-    if (bytes > maxAnswerBytes) throw new SearchServerFault(`its answer is longer than ${maxAnswerBytes} bytes`);
-    if (++count > maxPieces) throw new SearchServerFault(`its answer has more than ${maxPieces} pieces`);
-    yield piece;
   }
 }

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import http, { type ClientRequest, type IncomingMessage } from 'node:http';
-import https from 'node:https';
+import type { IncomingMessage } from 'node:http';
 import { hostname } from 'node:os';
 import type { PrimaryCore } from '../../primary/features/feature.js';
 import { type Clock, delay, type StopTimer } from '../../shared/clock.js';
 import type { LogEvent, Logger } from '../../shared/log/logger.js';
+import { AnswerTooLarge, connectionFault, httpClientFor, sendPost, textOfAnswer } from '../../shared/outgoing-post.js';
 import type { SpanExport } from './settings.js';
 import type { logEvents } from './shared.js';
 import { type Attributes, attributesText, type Span, spanTexts } from './span.js';
@@ -183,8 +183,8 @@ export type PostSpans = (body: string, signal: AbortSignal) => Promise<PostResul
 
 /** Status codes after which the same batch may be sent again. */
 const passing = [429, 502, 503, 504];
-/** Maximum length of a response, in UTF-16 units. */
-const maxAnswerLength = 64 * 1024;
+/** Maximum length of a response. */
+const maxAnswerBytes = 64 * 1024;
 const maxReasonLength = 200;
 
 /**
@@ -192,46 +192,34 @@ const maxReasonLength = 200;
  */
 const idleMs = 4000;
 
-/**
- * Returns a function that sends batches as OTLP over HTTP, in JSON. The function follows no redirects, because the
- * headers may be secret. A `fetch` would take 30 MB, and starting a program costs more if the primary uses more memory.
- */
+/** Returns a function that sends batches as OTLP over HTTP, in JSON. */
 export function postSpans({ url, headers }: Pick<SpanExport, 'url' | 'headers'>): PostSpans {
-  const { Agent, request } = new URL(url).protocol === 'https:' ? https : http;
+  const { Agent } = httpClientFor(url);
   const agent = new Agent({ keepAlive: true, timeout: idleMs });
   return async (body, signal) => {
-    const sent = { ...headers, 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) };
     try {
-      const post = request(url, { method: 'POST', agent, headers: sent, signal }).end(body);
-      const { answer, text } = await answerTo(post);
+      const answer = await sendPost({ url, headers, body, signal, agent });
+      const text = await wholeText(answer);
       return isTaken(answer) ? takenAs(text) : refusedAs(answer);
     } catch (error) {
       if (signal.aborted) return { kind: 'refused', reason: (signal.reason as Error).message };
-      const { code, message } = error as NodeJS.ErrnoException;
-      return { kind: 'retry', reason: `no connection: ${code ?? message}`, pauseMs: null };
+      return { kind: 'retry', reason: connectionFault(error), pauseMs: null };
     }
   };
 }
 
 const isTaken = ({ statusCode = 0 }: IncomingMessage) => statusCode >= 200 && statusCode < 300;
 
-/** Reads the response to its end, so that the connection can be reused. */
-function answerTo(post: ClientRequest): Promise<{ readonly answer: IncomingMessage; readonly text: string }> {
-  return new Promise((resolve, reject) => {
-    post.on('error', reject).on('response', (answer) => {
-      let text = '';
-      answer
-        .setEncoding('utf8')
-        .on('error', reject)
-        .on('end', () => resolve({ answer, text }));
-      answer.on('data', (chunk: string) => {
-        text += chunk;
-        if (text.length <= maxAnswerLength) return;
-        resolve({ answer, text: '' });
-        answer.destroy();
-      });
-    });
-  });
+/** Reads the response to its end, so that the connection can be reused. Resolves with nothing if it is too long. */
+async function wholeText(answer: IncomingMessage): Promise<string> {
+  const pieces: string[] = [];
+  try {
+    for await (const piece of textOfAnswer(answer, maxAnswerBytes)) pieces.push(piece);
+  } catch (error) {
+    if (error instanceof AnswerTooLarge) return '';
+    throw error;
+  }
+  return pieces.join('');
 }
 
 /** Returns the result of a successful request. A collector may reject part of a batch. */

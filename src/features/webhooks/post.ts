@@ -1,6 +1,6 @@
-import http, { type IncomingMessage, type RequestOptions } from 'node:http';
-import https from 'node:https';
+import type { IncomingMessage } from 'node:http';
 import { type FindAddresses, limitedLookup } from '../../shared/limited-lookup.js';
+import { connectionFault, sendPost, textOfAnswer } from '../../shared/outgoing-post.js';
 
 /** Result of one attempt. `reason` is for the log, and contains nothing of the URL beyond its host. */
 export type AttemptResult =
@@ -27,50 +27,21 @@ const goneStatus = 410;
  */
 export function noticePoster(version: string, find?: FindAddresses): PostNotice {
   const [ofClients, ofOperator] = [limitedLookup(find), limitedLookup(find)];
-  return async (url, headers, body, signal, isOfClient) => {
-    const sent = {
-      ...headers,
-      'content-type': 'application/json',
-      'content-length': String(Buffer.byteLength(body)),
-      'user-agent': `prompt-relay/${version}`,
-    };
+  return async (url, sent, body, signal, isOfClient) => {
+    const headers = { ...sent, 'user-agent': `prompt-relay/${version}` };
     try {
-      const options = {
-        method: 'POST',
-        agent: false,
-        headers: sent,
-        signal,
-        lookup: isOfClient ? ofClients : ofOperator,
-      } as const;
-      return resultOf(await statusOf(url, options, body));
+      const answer = await sendPost({ url, headers, body, signal, lookup: isOfClient ? ofClients : ofOperator });
+      readRest(answer).catch(() => {}); // the status counts, whatever becomes of the rest
+      return resultOf(answer.statusCode ?? 0);
     } catch (error) {
-      const { code, message } = (signal.aborted ? signal.reason : error) as NodeJS.ErrnoException;
-      return { kind: 'failed', reason: signal.aborted ? message : `no connection: ${code ?? message}`, isFinal: false };
+      const reason = signal.aborted ? (signal.reason as Error).message : connectionFault(error);
+      return { kind: 'failed', reason, isFinal: false };
     }
   };
 }
 
-/** Resolves with the status of the answer, without waiting for the rest of it. */
-function statusOf(url: string, options: RequestOptions, body: string): Promise<number> {
-  const { request } = new URL(url).protocol === 'https:' ? https : http;
-  return new Promise((resolve, reject) => {
-    request(url, options)
-      .on('error', reject)
-      .on('response', (answer) => {
-        endAnswer(answer);
-        resolve(answer.statusCode ?? 0);
-      })
-      .end(body);
-  });
-}
-
-function endAnswer(answer: IncomingMessage): void {
-  let bytes = 0;
-  answer.on('error', () => {}); // the status counts, whatever becomes of the rest
-  answer.on('data', (chunk: Buffer) => {
-    bytes += chunk.length;
-    if (bytes > maxAnswerBytes) answer.destroy();
-  });
+async function readRest(answer: IncomingMessage): Promise<void> {
+  for await (const _ of textOfAnswer(answer, maxAnswerBytes));
 }
 
 function resultOf(status: number): AttemptResult {

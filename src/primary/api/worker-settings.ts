@@ -33,7 +33,6 @@ export function workerSettings(
     localUsers: config.localUsers,
     allowedUsers: config.allowedUsers,
     metricsAuth: config.metricsAuth,
-    hasConsole: config.console === 'on',
     logLevel: config.logLevel,
     logStyle,
     isCapped: config.rateMaxRequests > 0,

@@ -57,7 +57,6 @@ const list = [
   { method: 'GET', route: '/models', errors: [] },
   { method: 'GET', route: '/openapi.yaml', errors: [] },
   { method: 'GET', route: '/docs', errors: [] },
-  { method: 'GET', route: '/console/', errors: [] },
 ] as const;
 
 /** Endpoints that several compatibility APIs have. Their errors and bodies have the form of the API of a request. */

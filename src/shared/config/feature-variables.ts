@@ -30,12 +30,14 @@ interface FeatureVariable {
 export interface FeatureSettings {
   /** Background jobs that may wait. */
   readonly maxJobs: number;
+  /** Whether the web console is served. */
+  readonly console: 'on' | 'off';
   /** Whether clients may read their conversations. */
   readonly readBack: boolean;
 }
 
 /** Settings without the features that have their variables. */
-const absentSettings: FeatureSettings = { maxJobs: 0, readBack: false };
+const absentSettings: FeatureSettings = { console: 'off', maxJobs: 0, readBack: false };
 
 /** Returns the settings that variables of features give to other parts of the service. */
 export function featureSettingsOf(

@@ -104,7 +104,6 @@ export const variables = {
   MODEL_API_REUSE: ['reuse', oneOf(switchPositions), 'on'],
   MODEL_API_CGROUP: ['cgroup', cgroupSetting, 'auto'],
   MODEL_API_CLI_MEMORY_MB: ['cliMemoryBytes', megabytes(1, 1_000_000), null],
-  MODEL_API_CONSOLE: ['console', oneOf(switchPositions), 'on'],
   MODEL_API_LOG_LEVEL: ['logLevel', oneOf(logLevels), 'info'],
   MODEL_API_LOG_FORMAT: ['logFormat', oneOf(logFormats), 'auto'],
   MODEL_CODE_OAUTH_TOKEN: ['oauthToken', text, null],

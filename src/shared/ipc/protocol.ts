@@ -95,8 +95,6 @@ export const workerSettingsSchema = z.object({
   allowedUsers: z.array(z.string()),
   /** Whether GET /metrics needs a key. */
   metricsAuth: z.boolean(),
-  /** Whether the web console is served. */
-  hasConsole: z.boolean(),
   logLevel: z.string(),
   logStyle: z.enum(logStyles),
   /** Whether clients without a separate cap have a default cap. */

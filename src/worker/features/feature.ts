@@ -51,7 +51,7 @@ export interface FeatureRoute extends RouteSteps {
   /** Template, which names the route in the metrics. */
   readonly route: `/${string}`;
   /** Paths for Express; by default, that of the template. */
-  readonly paths?: readonly string[];
+  readonly paths?: readonly (string | RegExp)[];
   /** Steps before those of each method. */
   readonly before?: readonly Handler[];
 }

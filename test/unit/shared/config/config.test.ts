@@ -57,7 +57,11 @@ function seconds(key: keyof Config, min: number, max: number): Expectation {
   return { key, good: { [min]: min * 1000, '1.25': 1250, [max]: max * 1000 }, bad: [...noSeconds, ...outside] };
 }
 
-const expectations: Readonly<Record<VariableName | 'MODEL_API_MAX_JOBS' | 'MODEL_API_READ_BACK', Expectation>> = {
+/** Variables of features that the core reads. */
+const ofFeatures = ['MODEL_API_MAX_JOBS', 'MODEL_API_READ_BACK', 'MODEL_API_CONSOLE'] as const;
+type OfFeatures = (typeof ofFeatures)[number];
+
+const expectations: Readonly<Record<VariableName | OfFeatures, Expectation>> = {
   MODEL_API_HOST: {
     key: 'host',
     besides: { MODEL_API_KEY: goodKey },
@@ -440,7 +444,7 @@ describe('The configuration', () => {
   it('reports every fault at once, in the order of the documentation', async () => {
     const env = Object.fromEntries(Object.entries(expectations).map(([name, { bad }]) => [name, bad[0]]));
     const names = (await faultsOf(env)).map((fault) => fault.split(':', 1)[0]);
-    expect(names).toEqual([...Object.keys(variables), 'MODEL_API_MAX_JOBS', 'MODEL_API_READ_BACK']);
+    expect(names).toEqual([...Object.keys(variables), ...ofFeatures]);
   });
 
   it('lists the allowed values if there are only a few', async () => {

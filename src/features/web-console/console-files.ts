@@ -3,8 +3,8 @@ import { readdir, readFile } from 'node:fs/promises';
 import { extname, join, relative } from 'node:path';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
-import type { AsyncHandler, Handler } from '../http/exchange.js';
-import { notFound, sendTyped } from '../http/responses.js';
+import type { AsyncHandler } from '../../worker/http/exchange.js';
+import { notFound, sendTyped } from '../../worker/http/responses.js';
 
 const folder = join(__dirname, '..', '..', 'console');
 
@@ -71,11 +71,12 @@ export function consoleFiles(): AsyncHandler {
   reading.catch(() => {}); // requests for the files report the failure
   return async (req, res, next) => {
     const edition = await reading;
-    const file = fileAt(edition, req.path); // raw path: escapes and dots are not resolved
+    const path = req.path.slice('/console'.length); // raw path: escapes and dots are not resolved
+    const file = fileAt(edition, path);
     if (file === undefined) return notFound(req, res, next);
     res.set(headers).vary('Accept-Encoding');
     res.locals.isFile = file !== edition.page;
-    if (req.path.startsWith(`${edition.folder}/`)) res.set('Cache-Control', forGood);
+    if (path.startsWith(`${edition.folder}/`)) res.set('Cache-Control', forGood);
     const takesGzip = req.acceptsEncodings('gzip') === 'gzip';
     if (takesGzip) res.set('Content-Encoding', 'gzip');
     sendTyped(res, file.type, takesGzip ? file.compressed : file.content);
@@ -90,11 +91,6 @@ function fileAt({ page, files }: Edition, path: string): ConsoleFile | undefined
   if (path === '/' || path === '/index.html') return page;
   return editionPrefix.test(path) ? files.get(path.replace(editionPrefix, '')) : undefined;
 }
-
-/** Redirects to a relative URL, which is also correct behind a proxy that adds a path prefix. */
-export const redirectToConsole: Handler = (_req, res) => {
-  res.writeHead(302, { Location: 'console/', 'Content-Length': 0 }).end();
-};
 
 async function readEdition(): Promise<Edition> {
   const found = await readdir(folder, { recursive: true, withFileTypes: true });
