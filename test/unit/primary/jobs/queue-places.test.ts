@@ -94,6 +94,15 @@ describe('A reserved place', () => {
     expect(harness.request('another')).toBe(full);
   });
 
+  it('includes the average size of a text', () => {
+    const harness = new Harness(10, noBounds, 1000);
+    harness.places.recordRequest('late');
+    for (const client of ['a', 'b', 'c']) expect(harness.requestMany(client, 1)).toBe(1);
+    for (const client of ['a', 'b', 'c']) expect(harness.request(client, 248)).toBe(true);
+    expect([harness.request('d', 100), harness.request('d', 54)]).toEqual([true, expect.stringMatching(/reserved/)]);
+    expect(harness.request('late', 100)).toBe(true);
+  });
+
   it('exists for a quarter of the places at most, however many clients are active', () => {
     const harness = new Harness(8, (client) => ({ maxRunning: 1, maxQueued: client === 'a' ? 8 : null, weight: 1 }));
     for (let number = 0; number < 1000; number++) harness.places.recordRequest(`address ${number}`);
