@@ -21,6 +21,8 @@ export interface ClaimLimits {
 
 export const claimLimits: ClaimLimits = { maxClaims: 10_000, maxClaimsOfClient: 2000 };
 
+type ClaimStore = Pick<AnswerStore, 'claimOrFind' | 'read' | 'keep' | 'release'>;
+
 type ClaimState = 'looking' | 'open' | 'recording';
 
 /** The claim on one key while its first request is answered. */
@@ -32,7 +34,7 @@ class Claim {
   readonly known: Promise<KnownKey>;
   state: ClaimState = 'looking';
 
-  constructor(number: number, { client, key, digest }: ClaimOrder, store: AnswerStore, at: number) {
+  constructor(number: number, { client, key, digest }: ClaimOrder, store: ClaimStore, at: number) {
     this.number = number;
     this.key = { client, key };
     this.digest = digest;
@@ -43,7 +45,7 @@ class Claim {
 
 /** Owns the keys whose first request is being answered, so that no worker starts a second one. */
 export class Claims {
-  readonly #store: AnswerStore;
+  readonly #store: ClaimStore;
   readonly #clock: Pick<Clock, 'now'>;
   readonly #limits: ClaimLimits;
   /** Returns the seconds until the running request is likely to have its answer. */
@@ -57,7 +59,7 @@ export class Claims {
   #lastNumber = 0;
 
   constructor(
-    store: AnswerStore,
+    store: ClaimStore,
     clock: Pick<Clock, 'now'>,
     retrySeconds: () => number,
     mayStore: (client: string) => boolean = () => true,

@@ -90,6 +90,12 @@ export class MadeKeys {
     return [...(by.isAdmin ? clients.operatorKeys : []), ...made].map((key) => this.#viewOf(key));
   }
 
+  /** Returns the keys that a client has made, and its own one, for its export. */
+  ofClient(client: string): KeyView[] {
+    const keys = this.#keys.filter((key) => key.owner === client || key.client === client);
+    return keys.map((key) => this.#viewOf(key));
+  }
+
   /** Reads the keys that other hosts have changed. Rejects only with a defect: the store or `#read` logs other failures. */
   refresh(): Promise<void> {
     return this.#inLine(() => this.#read()).catch(ignoreFailure);

@@ -50,6 +50,10 @@ class KeysPart implements PrimaryPart {
     if (this.#needsKey) await this.keys.refresh();
   }
 
+  recordsOf(client: string) {
+    return { made_key: this.keys.ofClient(client) };
+  }
+
   async removeClients(...[isAmong, by]: Parameters<NonNullable<PrimaryPart['removeClients']>>): Promise<Counts> {
     return { keys: await this.keys.removeOf(isAmong, by) };
   }

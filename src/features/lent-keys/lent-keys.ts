@@ -60,6 +60,7 @@ export class LentKeys {
     const { clients, shared, path, sendKeys, log } = parts;
     this.#records = new StoredRecords({
       ...{ readRecord: (stored) => lentKey.safeParse(stored).data ?? null, shared, path },
+      clientOf: ({ client }) => client,
       activate: (keys) => {
         clients.replaceLentKeys(keys);
         return sendKeys();
@@ -123,13 +124,14 @@ export class LentKeys {
     return { id: String(wanted) };
   }
 
-  /** Ends the lent keys of these clients, whose purge is in the audit. Resolves with their number. */
+  /** Ends the lent keys of these clients. Resolves with their number. */
   removeOf(isAmong: (client: string) => boolean): Promise<number> {
-    return this.#records.update((records) => {
-      const left = records.filter(({ client }) => !isAmong(client));
-      const count = records.length - left.length;
-      return { records: count === 0 ? records : left, answer: count };
-    });
+    return this.#records.removeOf(isAmong);
+  }
+
+  /** Returns the lent keys of a client, for its export. */
+  ofClient(client: string): LentKeyView[] {
+    return this.#records.ofClient(client).map(viewOf);
   }
 
   /** Reads the keys of other hosts, and removes those that have ended. Rejects only with a defect. */

@@ -67,6 +67,7 @@ class RedisHosts implements Hosts {
 /** The store that all hosts with the same Redis share. */
 export class RedisStore implements Store {
   readonly kind = 'redis';
+  readonly isShared = true;
   readonly conversations: RedisConversations;
   readonly jobs: RedisJobs;
   readonly answers: RedisAnswers;

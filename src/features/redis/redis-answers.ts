@@ -64,6 +64,13 @@ export class RedisAnswers implements AnswerStore {
     return pieceOf(rest[0] as Buffer);
   }
 
+  /** Reads an answer, whose id is the hash of its key. */
+  async readById(client: string, id: string, from: number): Promise<RecordedBegin | null> {
+    const args = { hash: id, client, from, pieceBytes: recordedPieceBytes };
+    const { verdict, remaining: rest } = await this.#redis.run('answer', 'answers.readById', args);
+    return verdict === 'ok' ? answerOf(rest) : null;
+  }
+
   /** Stores an answer. Rejects if another host has reserved the key since. */
   async keep(key: ClientKey, { digest, answer }: AnswerOfKey): Promise<void> {
     const hash = hashOf(key);

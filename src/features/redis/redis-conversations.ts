@@ -16,6 +16,7 @@ import {
   type ResponseKey,
   type ResponseLimits,
   type ResponseNode,
+  type ResponsePart,
   type ResponseStore,
   writtenInTurns,
 } from '../../primary/store/contract/responses.js';
@@ -419,8 +420,13 @@ export class RedisResponses implements ResponseStore {
     return verdict as PutVerdict;
   }
 
-  async read({ id, client }: ResponseKey, from: number): Promise<BodyPiece | null> {
-    const args = { id, client, from, pieceBytes: responsePieceBytes };
+  async read(
+    { id, client }: ResponseKey,
+    from: number,
+    _: number,
+    part: ResponsePart = 'body',
+  ): Promise<BodyPiece | null> {
+    const args = { id, client, from, part, pieceBytes: responsePieceBytes };
     const { verdict, remaining: rest } = await this.#redis.run('response', 'responses.read', args);
     return verdict === 'ok' ? { text: pieceOf(rest[0] as Buffer), bytes: Number(rest[1]) } : null;
   }

@@ -96,7 +96,7 @@ export class RedisFiles implements FileStore {
     return verdict === 'ok' ? batchOf(remaining[0] as FileFields) : null;
   }
 
-  async listBatches(order: PageOrder, apis: readonly BatchApi[]): Promise<StoredPage<StoredBatch>> {
+  async listBatches(order: PageOrder, apis: readonly BatchApi[] | null): Promise<StoredPage<StoredBatch>> {
     const { rows, hasMore } = await this.#page('listBatches', order, apis);
     return { items: rows.map(([, , ...fields]) => batchOf(fields)), hasMore };
   }
@@ -139,8 +139,9 @@ export class RedisFiles implements FileStore {
     return cancelAt === '' ? null : Number(cancelAt);
   }
 
-  async #page(script: string, { client, after, limit, isAscending }: PageOrder, filter: readonly string[]) {
-    const page = { client, after: after ?? '', limit, ascending: isAscending ? 1 : 0, filter: ` ${filter.join(' ')} ` };
+  async #page(script: string, { client, after, limit, isAscending }: PageOrder, filter: readonly string[] | null) {
+    const accepted = filter === null ? '*' : ` ${filter.join(' ')} `;
+    const page = { client, after: after ?? '', limit, ascending: isAscending ? 1 : 0, filter: accepted };
     const { remaining } = await this.#script(script, page);
     return { rows: remaining[0] as FileFields[], hasMore: Number(remaining[1]) === 1 };
   }

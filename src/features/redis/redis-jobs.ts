@@ -20,7 +20,7 @@ import type { CallerJob, CallerOrder, JobForm, JobListOrder } from '../../shared
 import type { Clock } from '../../shared/clock.js';
 import { storeUnavailable } from '../../shared/errors.js';
 import { newId } from '../../shared/ids.js';
-import type { JobEnd } from '../../shared/job.js';
+import type { JobEnd, JobRequest } from '../../shared/job.js';
 import { requestBytes } from '../../shared/text/turns.js';
 import type { JobMessages } from './job-messages.js';
 import type { JobQueue } from './job-queue.js';
@@ -165,6 +165,11 @@ export class RedisJobs implements SharedJobs {
     const fields = (await this.#redis.call('job', 'HMGET', this.#keyOf(id), ...recordFields)) as (Buffer | null)[];
     const isFound = fields[0] !== null && (client === null || String(fields[0]) === client);
     return isFound ? recordOf(id, fields) : null;
+  }
+
+  async request(id: string): Promise<JobRequest | null> {
+    const request = (await this.#redis.call('job', 'HGET', this.#keyOf(id), 'request')) as Buffer | null;
+    return request === null ? null : (JSON.parse(String(request)) as JobRequest);
   }
 
   text(id: string, from: number): Promise<string> {

@@ -6,6 +6,7 @@ import { inLine } from '../../shared/async.js';
 import { isOfClient } from '../../shared/client.js';
 import { invalid } from '../../shared/errors.js';
 import type { RedisConnection } from './redis-connection.js';
+import type { ScriptArguments } from './redis-link.js';
 import { usedThings } from './redis-usage.js';
 
 /** Keys per script call: all hosts wait while a script runs. */
@@ -42,16 +43,16 @@ export class RedisUpkeep implements StoreUpkeep {
     return (await this.#collect('clientsPage', owner)).filter(isOfClient(owner));
   }
 
-  responsesOf(client: string): Promise<readonly string[]> {
-    return this.#collect('responsesPage', client);
+  idsOf(client: string, kind: 'response' | 'answer'): Promise<readonly string[]> {
+    return this.#collect('idsPage', client, { kind });
   }
 
   /** Returns what this script finds in all pages, each once. */
-  #collect(script: string, client: string): Promise<string[]> {
+  #collect(script: string, client: string, more: ScriptArguments = {}): Promise<string[]> {
     return this.#line(async () => {
       const found = new Set<string>();
       for (let cursor: string | null = '0'; cursor !== null; ) {
-        const args = { client, cursor, count, tables: this.#tables };
+        const args = { client, cursor, count, tables: this.#tables, ...more };
         const { remaining: rest } = await this.#redis.run('upkeep', `upkeep.${script}`, args);
         for (const each of rest[1] as readonly unknown[]) found.add(String(each));
         cursor = nextCursor(rest[0]);

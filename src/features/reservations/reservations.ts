@@ -45,6 +45,7 @@ export class Reservations {
     const { shared, path } = parts.place;
     this.#records = new StoredRecords({
       ...{ shared, path },
+      clientOf: null,
       readRecord: (stored) => record.safeParse(stored).data ?? null,
       activate: () => {},
       onDamaged: () => parts.log.error('reservations_rejected', {}),

@@ -1,14 +1,25 @@
 import { createHash } from 'node:crypto';
 import type { PrimaryCore } from '../../primary/features/feature.js';
+import type { UsageGroup } from '../../shared/api/usage.js';
+import { holderOf, optionHolder, readClientId } from '../../shared/client.js';
+import { dayText } from '../../shared/config/key-values.js';
 import { filePurposes } from '../../shared/files.js';
 import type { TranscriptOrder } from '../../shared/ipc/protocol.js';
+import { piecesOf } from '../../shared/text/well-formed.js';
 
 const atOnce = 100;
+/** Jobs read at once: each may have long thoughts. */
+const jobsAtOnce = 10;
 /** Largest number of rows of one table: more than any has. */
 const maxRows = 100_000;
+/** UTF-16 units of a request in one line. */
+const pieceUnits = 64 * 1024;
+const expiredNever = 0;
 
-export type ExportCore = Pick<PrimaryCore, 'store' | 'conversations'> & {
-  readonly config: Pick<PrimaryCore['config'], 'readBack'>;
+export type ExportCore = Pick<PrimaryCore, 'conversations' | 'usageJournal' | 'recordsOf'> & {
+  readonly store: Pick<PrimaryCore['store'], 'answers' | 'tables' | 'jobs' | 'files' | 'responses' | 'upkeep'>;
+  readonly clients: Pick<PrimaryCore['clients'], 'keyClients' | 'ownOptionsOf' | 'countedGroupsOf'>;
+  readonly config: Pick<PrimaryCore['config'], 'readBack' | 'keyOptions'>;
 };
 
 /** Line of an export: an object with its kind. */
@@ -24,12 +35,12 @@ export interface ExportEnd {
 }
 
 /**
- * Yields everything that the service has stored of a client, as lines of JSON, piece by piece. Calls `onEnd` before the
- * last line, which has its numbers and the SHA-256 of all lines before it.
+ * Yields everything that the service has of a client, as lines of JSON, piece by piece: for a person, also that of the
+ * own keys. Calls `onEnd` before the last line, which has its numbers and the SHA-256 of all lines before it.
  */
 export async function* exportOf(
   core: ExportCore,
-  client: string,
+  owner: string,
   at: string,
   onEnd: (end: ExportEnd) => Promise<void>,
 ): AsyncGenerator<string> {
@@ -40,16 +51,27 @@ export async function* exportOf(
     hash.update(text);
     return text;
   };
-  yield written({ kind: 'export', version: 1, client, at });
-  for (const source of [conversations, jobs, responses, files, rows]) {
-    for await (const line of source(core, client)) {
-      if (!line.kind.endsWith('_data')) counts[line.kind] = (counts[line.kind] ?? 0) + 1;
-      yield written(line);
+  yield written({ kind: 'export', version: 1, client: owner, at });
+  for (const client of await clientsOf(core, owner)) {
+    for (const source of [conversations, jobs, answers, responses, files, batches, rows, usage, keys]) {
+      for await (const { kind, ...fields } of source(core, client)) {
+        const isData = kind.endsWith('_data');
+        if (!isData) counts[kind] = (counts[kind] ?? 0) + 1;
+        yield written(isData ? { kind, ...fields } : { kind, client, ...fields });
+      }
     }
   }
   const end = { counts, sha256: hash.digest('hex') };
   await onEnd(end);
   yield `${JSON.stringify({ kind: 'end', ...end })}\n`;
+}
+
+/** Returns a client and, for a person, the own keys: also removed ones that have left data. */
+async function clientsOf({ clients, store }: ExportCore, owner: string): Promise<ReadonlySet<string>> {
+  if (readClientId(owner).kind !== 'sso') return new Set([owner]);
+  const isOwnKey = (client: string) => holderOf(client) === owner && optionHolder(client) === client;
+  const known = [...clients.keyClients, ...(await store.upkeep.clientsWith(owner))];
+  return new Set([owner, ...known.filter(isOwnKey)]);
 }
 
 async function* conversations({ conversations: all, config }: ExportCore, client: string): AsyncGenerator<ExportLine> {
@@ -70,11 +92,15 @@ async function* conversations({ conversations: all, config }: ExportCore, client
   }
 }
 
+/** Yields the background jobs of a client: the requests of those that wait, and the answers of those that have ended. */
 async function* jobs({ store: { jobs: all } }: ExportCore, client: string): AsyncGenerator<ExportLine> {
   for (let before: number | null = null; ; ) {
-    const page = await all.list({ client, status: null, before, limit: atOnce });
+    const page = await all.list({ client, status: null, before, limit: jobsAtOnce });
     for (const job of page.jobs) {
       yield { kind: 'job', ...job };
+      const request = job.status === 'queued' ? await all.request(job.id) : null;
+      const requestText = request === null ? '' : JSON.stringify(request);
+      for (const piece of piecesOf(requestText, pieceUnits)) yield { kind: 'job_data', id: job.id, request: piece };
       for (let at = 0; ; ) {
         const text = await all.text(job.id, at);
         if (text === '') break;
@@ -87,14 +113,33 @@ async function* jobs({ store: { jobs: all } }: ExportCore, client: string): Asyn
   }
 }
 
+/** Yields the recorded answers, which repeated requests get. */
+async function* answers({ store }: ExportCore, client: string): AsyncGenerator<ExportLine> {
+  for (const id of await store.upkeep.idsOf(client, 'answer')) {
+    let at = 0;
+    for (let isFirst = true; ; isFirst = false) {
+      const answer = await store.answers.readById(client, id, at);
+      if (answer === null) break; // expired meanwhile
+      const { begin, ...head } = answer;
+      if (isFirst) yield { kind: 'recorded_answer', id, ...head };
+      if (begin === '') break;
+      yield { kind: 'recorded_answer_data', id, text: begin };
+      at += Buffer.byteLength(begin);
+    }
+  }
+}
+
+/** Yields the responses of a client, each with its own messages and its body. */
 async function* responses({ store }: ExportCore, client: string): AsyncGenerator<ExportLine> {
-  for (const id of await store.upkeep.responsesOf(client)) {
+  for (const id of await store.upkeep.idsOf(client, 'response')) {
     yield { kind: 'response', id };
-    for (let at = 0; ; ) {
-      const piece = await store.responses.read({ id, client }, at, 0);
-      if (piece === null || piece.text === '') break;
-      yield { kind: 'response_data', id, text: piece.text };
-      at += Buffer.byteLength(piece.text);
+    for (const part of ['messages', 'body'] as const) {
+      for (let at = 0; ; ) {
+        const piece = await store.responses.read({ id, client }, at, expiredNever, part);
+        if (piece === null || piece.text === '') break;
+        yield { kind: 'response_data', id, [part === 'body' ? 'text' : part]: piece.text };
+        at += Buffer.byteLength(piece.text);
+      }
     }
   }
 }
@@ -117,9 +162,44 @@ async function* files({ store: { files: all } }: ExportCore, client: string): As
   }
 }
 
+async function* batches({ store: { files: all } }: ExportCore, client: string): AsyncGenerator<ExportLine> {
+  for (let after: string | null = null; ; ) {
+    const { items, hasMore } = await all.listBatches({ client, after, limit: atOnce, isAscending: true }, null);
+    for (const { holder: _, ...batch } of items) yield { kind: 'batch', ...batch };
+    after = items.at(-1)?.id ?? null;
+    if (!hasMore || after === null) return;
+  }
+}
+
 /** Yields the rows of tables that features have declared. */
 async function* rows({ store }: ExportCore, client: string): AsyncGenerator<ExportLine> {
   for (const [name, table] of store.tables) {
     for (const row of await table.list(maxRows)) if (row.client === client) yield { kind: name, ...row };
   }
+}
+
+/** Groups of the two reports: the days that are stored, and the sums of all months. */
+const usageGroups: readonly (readonly UsageGroup[])[] = [
+  ['day', 'model', 'account'],
+  ['month', 'model', 'account'],
+];
+
+async function* usage({ usageJournal }: ExportCore, client: string): AsyncGenerator<ExportLine> {
+  for (const groups of usageGroups) {
+    const report = await usageJournal.report(client, { since: null, until: null, groups });
+    for (const row of report) yield { ...row, kind: 'usage' };
+  }
+}
+
+/** Yields what the client may do, the last day of its use, and the keys that it has made or lent, without secrets. */
+async function* keys(core: ExportCore, client: string): AsyncGenerator<ExportLine> {
+  const { clients, config, usageJournal, recordsOf } = core;
+  const options = clients.ownOptionsOf(client);
+  const days = await usageJournal.report(client, { since: null, until: null, groups: ['day'] });
+  yield {
+    ...{ kind: 'access', groups: clients.countedGroupsOf(client), options: config.keyOptions.viewOf(options) },
+    previous_expires: options.previous && dayText(options.previous.expiresAt),
+    last_used: days.at(-1)?.day ?? null,
+  };
+  for (const [kind, records] of Object.entries(recordsOf(client))) for (const each of records) yield { ...each, kind };
 }

@@ -33,11 +33,29 @@ export const createRetention: CreatePrimaryPart = (core) => {
       if (!isAllowed) throw new RelayError('rate_limited', tooMany, { retryAfterSeconds });
       const at = timestamp(host.clock.now());
       const record = { act: 'client_exported', by: client, target: client, request_id: requestId } as const;
-      for await (const text of exportOf(core, client, at, (end) => beforeAct({ ...record, ...end }))) yield { text };
+      for await (const text of inPieces(exportOf(core, client, at, (end) => beforeAct({ ...record, ...end })))) {
+        await core.yieldInOrder();
+        yield { text };
+      }
     },
   };
   return { handlers };
 };
+
+/** UTF-16 units from which lines are sent together. */
+const pieceUnits = 16 * 1024;
+
+/** Joins short lines, because each piece is a message to the worker. */
+async function* inPieces(lines: AsyncIterable<string>): AsyncGenerator<string> {
+  let piece = '';
+  for await (const line of lines) {
+    piece += line;
+    if (piece.length < pieceUnits) continue;
+    yield piece;
+    piece = '';
+  }
+  yield piece;
+}
 
 /** Orders the data of features by name, so that the order does not depend on the list of features. */
 function byKind({ kind }: StoredKind, other: StoredKind): number {

@@ -56,6 +56,15 @@ export class AnswerTable {
     return row === undefined ? '' : pieceOf(row.piece as Uint8Array);
   }
 
+  readById(client: string, id: string, from: number): RecordedBegin | null {
+    const row = this.#sql.get(
+      `SELECT digest, answer, length(body) AS bytes, substr(body, ?, ${recordedPieceBytes}) AS piece
+       FROM idempotency WHERE client = ? AND name = ?`,
+      ...[from + 1, client, id],
+    );
+    return row === undefined ? null : answerOf(row).answer;
+  }
+
   /** Stores an answer. Returns whether others were evicted for it. */
   add({ client, key }: ClientKey, { digest, answer }: AnswerOfKey, at: number): boolean {
     const { body: text, ...head } = answer;

@@ -135,9 +135,9 @@ export class FileTable {
     return row === undefined ? null : batchOf(row);
   }
 
-  listBatches(order: PageOrder, apis: readonly BatchApi[]): StoredPage<StoredBatch> {
-    const more = `api IN (${apis.map(() => '?').join()})`;
-    return this.#page('batches', batchColumns, order, more, apis, batchOf);
+  listBatches(order: PageOrder, apis: readonly BatchApi[] | null): StoredPage<StoredBatch> {
+    const more = apis === null ? '1' : `api IN (${apis.map(() => '?').join()})`;
+    return this.#page('batches', batchColumns, order, more, apis ?? [], batchOf);
   }
 
   /** `holder`: null for all. */

@@ -68,6 +68,11 @@ export class JobTable {
     return row === undefined ? null : recordOf(row);
   }
 
+  request(id: string): JobRequest | null {
+    const request = this.#sql.get('SELECT request FROM jobs WHERE id = ?', id)?.request ?? null;
+    return request === null ? null : (JSON.parse(String(request)) as JobRequest);
+  }
+
   remove(id: string): void {
     this.#sql.run('DELETE FROM jobs WHERE id = ?', id);
   }

@@ -6,6 +6,7 @@ import {
   type ResponseKey,
   type ResponseLimits,
   type ResponseNode,
+  type ResponsePart,
   written,
 } from '../../primary/store/contract/responses.js';
 import { type ResponseHead, ResponseIndex } from '../../primary/store/shares/response-index.js';
@@ -53,9 +54,9 @@ export class ResponseTable {
     return this.#changed(verdict, gone);
   }
 
-  read(key: ResponseKey, from: number, after: number): BodyPiece | null {
+  read(key: ResponseKey, from: number, after: number, part: ResponsePart): BodyPiece | null {
     if (!this.#known.has(key, after)) return null;
-    const query = 'SELECT substr(body, ?, ?) AS piece, length(body) AS bytes FROM responses WHERE id = ?';
+    const query = `SELECT substr(${part}, ?, ?) AS piece, length(${part}) AS bytes FROM responses WHERE id = ?`;
     const row = this.#sql.get(query, from + 1, responsePieceBytes, key.id);
     return row === undefined ? null : { text: pieceOf(row.piece as Uint8Array), bytes: Number(row.bytes) };
   }

@@ -72,7 +72,7 @@ export class SqliteFiles implements FileStore {
     return this.#ask(call('files', 'findBatch', id, client));
   }
 
-  listBatches(order: PageOrder, apis: readonly BatchApi[]): Promise<StoredPage<StoredBatch>> {
+  listBatches(order: PageOrder, apis: readonly BatchApi[] | null): Promise<StoredPage<StoredBatch>> {
     return this.#ask(call('files', 'listBatches', order, apis));
   }
 

@@ -1,5 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import type { AnswerOfKey, AnswerStore, ClientKey, KnownKey } from '../../primary/store/contract/answers.js';
+import type {
+  AnswerOfKey,
+  AnswerStore,
+  ClientKey,
+  KnownKey,
+  RecordedBegin,
+} from '../../primary/store/contract/answers.js';
 import type {
   ConversationChange,
   ConversationJournal,
@@ -20,6 +26,7 @@ import type {
   ResponseKey,
   ResponseLimits,
   ResponseNode,
+  ResponsePart,
   ResponseStore,
 } from '../../primary/store/contract/responses.js';
 import type { Store, StoreObserver } from '../../primary/store/contract/store.js';
@@ -30,7 +37,7 @@ import type { JobListOrder } from '../../shared/background.js';
 import { type Clock, yieldToEventLoop } from '../../shared/clock.js';
 import { RelayError, storeUnavailable } from '../../shared/errors.js';
 import { newId } from '../../shared/ids.js';
-import type { Message } from '../../shared/job.js';
+import type { JobRequest, Message } from '../../shared/job.js';
 import { call, type TableCall } from './calls.js';
 import { SqliteClient, type StoreThread } from './client.js';
 import type { ResponseChange } from './response-table.js';
@@ -45,6 +52,7 @@ const maxForgotten = 500;
 /** A store in a file. Memory contains only the removals that are still to be done. */
 export class SqliteStore implements Store {
   readonly kind = 'sqlite';
+  readonly isShared = false;
   readonly conversations: SqliteConversations;
   readonly jobs: SqliteJobs;
   readonly usage: SqliteUsage;
@@ -239,6 +247,10 @@ class SqliteJobs implements JobStore {
     return this.#client.ask('job', call('jobs', 'find', id, client));
   }
 
+  request(id: string): Promise<JobRequest | null> {
+    return this.#client.ask('job', call('jobs', 'request', id));
+  }
+
   text(id: string, from: number): Promise<string> {
     return this.#client.ask('job', call('jobs', 'text', id, from));
   }
@@ -307,6 +319,10 @@ class SqliteAnswers implements AnswerStore {
     return this.#client.ask('answer', call('answers', 'read', key, digest, from));
   }
 
+  readById(client: string, id: string, from: number): Promise<RecordedBegin | null> {
+    return this.#client.ask('answer', call('answers', 'readById', client, id, from));
+  }
+
   /** Stores an answer. With an unknown outcome the answer may remain, because the client got the same one. */
   async keep(key: ClientKey, answer: AnswerOfKey, at: number): Promise<void> {
     if (!this.#client.isUp) throw new Error('the store is unavailable');
@@ -344,8 +360,8 @@ class SqliteResponses implements ResponseStore {
     return this.#change(call('responses', 'put', node, limits));
   }
 
-  read(key: ResponseKey, from: number, after: number): Promise<BodyPiece | null> {
-    return this.#client.ask('response', call('responses', 'read', key, from, after));
+  read(key: ResponseKey, from: number, after: number, part: ResponsePart = 'body'): Promise<BodyPiece | null> {
+    return this.#client.ask('response', call('responses', 'read', key, from, after, part));
   }
 
   head(key: ResponseKey, after: number): Promise<string | null> {

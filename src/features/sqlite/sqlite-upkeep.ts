@@ -69,8 +69,8 @@ export class SqliteUpkeep implements StoreUpkeep {
     return this.#line(() => this.#client.askAside(call('file', 'clientsWith', owner)));
   }
 
-  responsesOf(client: string): Promise<readonly string[]> {
-    return this.#client.askAside(call('file', 'responsesOf', client));
+  idsOf(client: string, kind: 'response' | 'answer'): Promise<readonly string[]> {
+    return this.#client.askAside(call('file', 'idsOf', client, kind));
   }
 
   purge(client: string): Promise<Counts> {

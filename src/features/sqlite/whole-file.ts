@@ -125,8 +125,9 @@ export class WholeFile {
     return [...new Set(found)].filter(isAmong);
   }
 
-  responsesOf(client: string): string[] {
-    const rows = this.#sql.prepare('SELECT id FROM responses WHERE client = ? ORDER BY created_at').all(client);
+  idsOf(client: string, kind: 'response' | 'answer'): string[] {
+    const from = kind === 'response' ? 'id FROM responses' : 'name AS id FROM idempotency';
+    const rows = this.#sql.prepare(`SELECT ${from} WHERE client = ? ORDER BY created_at`).all(client);
     return rows.map(({ id }) => String(id));
   }
 

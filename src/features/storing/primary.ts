@@ -6,7 +6,7 @@ import { preventsStoring } from './shared.js';
 /** Creates the part that says of which clients nothing is stored, and refuses their background jobs. */
 export const createStoring: CreatePrimaryPart = ({ clients, store }) => {
   const mayStore = (client: string) => maySave(clients, client);
-  const areConversationsShared = store.openText('storing') !== null;
+  const areConversationsShared = store.isShared;
   return {
     mayStore,
     job: {

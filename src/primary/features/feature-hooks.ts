@@ -44,13 +44,17 @@ export class FeatureHooks implements JobFeatures {
   /** Creates the parts of all features. The core exists before them, and calls their hooks only afterwards. */
   createParts(
     creators: readonly CreatePrimaryPart[],
-    core: Omit<PrimaryCore, 'storedKinds' | 'limitUses' | 'beforeAct' | 'earlierParts' | 'jobHooks' | 'mayStore'>,
+    core: Omit<
+      PrimaryCore,
+      'storedKinds' | 'recordsOf' | 'limitUses' | 'beforeAct' | 'earlierParts' | 'jobHooks' | 'mayStore'
+    >,
   ): void {
     const storedKinds = () => this.#parts.flatMap((part) => part.storedKinds ?? []);
+    const recordsOf = (client: string) => Object.assign({}, ...this.#parts.map((part) => part.recordsOf?.(client)));
     const limitUses = () => this.limitUsesOf(null);
     const beforeAct = (act: OperatorAct) => this.beforeAct(act);
     const mayStore = (client: string) => this.mayStore(client);
-    const common = { ...core, storedKinds, limitUses, beforeAct, mayStore, jobHooks: this };
+    const common = { ...core, storedKinds, recordsOf, limitUses, beforeAct, mayStore, jobHooks: this };
     for (const create of creators) this.#parts.push(create({ ...common, earlierParts: [...this.#parts] }));
   }
 

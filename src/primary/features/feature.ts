@@ -77,11 +77,14 @@ interface UsageOrder {
 /** Parts of the primary that features may use. All of them exist before the first job. */
 export interface PrimaryCore {
   readonly host: Pick<Host, 'clock' | 'random' | 'product' | 'heap' | 'searchPath'> & { readonly log: Logger<string> };
-  readonly store: Pick<Store, 'answers' | 'tables' | 'jobs' | 'files' | 'responses' | 'upkeep' | 'openText'>;
-  readonly clients: Pick<Clients, 'hasAccess' | 'optionsOf' | 'recordPerson' | GroupMembers | KeyMembers>;
+  readonly store: Pick<Store, 'answers' | 'tables' | 'jobs' | 'files' | 'responses' | 'upkeep' | 'openText' | 'isShared'>;
+  readonly clients: Pick<
+    Clients,
+    'hasAccess' | 'optionsOf' | 'recordPerson' | 'keyClients' | GroupMembers | KeyMembers
+  >;
   readonly fileFaults: FileFaults;
-  /** Reports the stored usage of all clients. */
-  readonly usageJournal: { report(client: null, order: UsageOrder): UsageRow[] | Promise<UsageRow[]> };
+  /** Reports the stored usage of a client; with null, of all clients. */
+  readonly usageJournal: { report(client: string | null, order: UsageOrder): UsageRow[] | Promise<UsageRow[]> };
   readonly recentUsage: Pick<RecentUsage, 'searchesOf' | 'spentIn'>;
   readonly clis: readonly Pick<
     ModelCli,
@@ -113,6 +116,8 @@ export interface PrimaryCore {
   readonly earlierParts: readonly PrimaryPart[];
   /** Kinds of data that features store. Call it only after the start: not all features exist before. */
   readonly storedKinds: () => readonly StoredKind[];
+  /** Returns what all features have of a client outside of the store. Call it only after the start. */
+  readonly recordsOf: (client: string) => ClientRecords;
   /** Sends the keys to the workers after a feature has changed its own. Resolves when they use them. */
   readonly sendKeys: () => Promise<void>;
   /** Whether all features allow that contents of a client are stored. */
@@ -186,6 +191,9 @@ export interface FeatureMetric {
   read(): number | Figures;
 }
 
+/** Records about a client by kind. */
+export type ClientRecords = Readonly<Record<string, readonly object[]>>;
+
 /** Part of a feature in the primary. */
 export interface PrimaryPart {
   readonly job?: JobHooks;
@@ -200,6 +208,11 @@ export interface PrimaryPart {
    * May be called again.
    */
   removeClients?(isAmong: (client: string) => boolean, by: Actor): Promise<Readonly<Record<string, number>>>;
+  /**
+   * Returns what the feature has of a client outside of the store, by kind, for its export. It contains no secret.
+   * `removeClients` removes the same.
+   */
+  recordsOf?(client: string): ClientRecords;
   /** Called before each act. Rejects if the act must be refused. */
   beforeAct?(act: OperatorAct): Promise<void>;
   /** Handlers of the calls of the feature. */

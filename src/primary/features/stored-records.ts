@@ -14,6 +14,11 @@ const maxAttempts = 10;
 export interface StoredRecordsParts<R> {
   /** Returns a stored record; null for one without the right form, which the next change removes. */
   readonly readRecord: (stored: unknown) => R | null;
+  /**
+   * Returns the client that has made a record: its export has the record, and its purge removes it. null if no record
+   * has data of a person.
+   */
+  readonly clientOf: ((record: R) => string) | null;
   /** Text that hosts share; null for a single host. */
   readonly shared: SharedText | null;
   /** File of a single host; null if the records end with the service. */
@@ -60,6 +65,21 @@ export class StoredRecords<R> {
 
   get all(): readonly R[] {
     return this.#records;
+  }
+
+  /** Returns the records of a client, for its export. */
+  ofClient(client: string): R[] {
+    return this.#records.filter((record) => this.#parts.clientOf?.(record) === client);
+  }
+
+  /** Removes the records of these clients, whose purge is in the audit. Resolves with their number. */
+  removeOf(isAmong: (client: string) => boolean): Promise<number> {
+    const { clientOf } = this.#parts;
+    return this.update((all) => {
+      const left = all.filter((record) => clientOf === null || !isAmong(clientOf(record)));
+      const count = all.length - left.length;
+      return { records: count === 0 ? all : left, answer: count };
+    });
   }
 
   /** Reads the records of the previous service, or those that other hosts have changed. Rejects only with a defect. */

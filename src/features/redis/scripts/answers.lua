@@ -65,6 +65,14 @@ function scripts.read()
   return {'ok', now, string.sub(known[2], args.from + 1, args.from + args.pieceBytes)}
 end
 
+function scripts.readById()
+  local fault = checkType(answerOf(args.hash), 'hash')
+  if fault then return fault end
+  local known = redis.call('HMGET', answerOf(args.hash), 'client', 'head', 'body')
+  if known[1] ~= args.client or not known[3] then return {'gone', now} end
+  return {'ok', now, known[2], #known[3], string.sub(known[3], args.from + 1, args.from + args.pieceBytes)}
+end
+
 function scripts.store()
   local key, holder = answerOf(args.hash), args.holder
   local fault = checkType(key, 'hash') or checkType(answers, 'zset') or checkType(shares, 'zset')

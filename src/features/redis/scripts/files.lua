@@ -63,7 +63,7 @@ end
 local idsAtOnce = 50
 
 -- Returns the values of the fields of a page: args.after '' for the first page, args.filter the accepted values of
--- the first field, each between spaces, args.ascending '1' or '0'. Skips entries whose second field is '0'.
+-- the first field, each between spaces, or '*' for all, args.ascending '1' or '0'. Skips entries whose second field is '0'.
 local function pageOf(list, keyFor, ...)
   local found, last = {}, nil
   local limit = tonumber(args.limit)
@@ -78,7 +78,8 @@ local function pageOf(list, keyFor, ...)
     local page = redis.call(read, list, first, final, 'WITHSCORES', 'LIMIT', 0, idsAtOnce)
     for index = 1, #page, 2 do
       local fields = redis.call('HMGET', keyFor(page[index]), ...)
-      if fields[1] and string.find(args.filter, ' ' .. fields[1] .. ' ', 1, true) and fields[2] ~= '0' then
+      local isAccepted = fields[1] and (args.filter == '*' or string.find(args.filter, ' ' .. fields[1] .. ' ', 1, true))
+      if isAccepted and fields[2] ~= '0' then
         if #found == limit then return {'ok', now, found, 1} end
         found[#found + 1] = fields
       end

@@ -125,10 +125,10 @@ function scripts.head()
   return {'ok', now, redis.call('HGET', responseOf(args.id), 'head') or ''}
 end
 
--- Reads `pieceBytes` bytes of the body from byte `from`. Returns the piece, and the size of the body.
+-- Reads `pieceBytes` bytes of a part from byte `from`. Returns the piece, and the size of the part.
 function scripts.read()
   if not isOwnResponse(args.id) then return {'gone', now} end
-  local body = redis.call('HGET', responseOf(args.id), 'body')
+  local body = redis.call('HGET', responseOf(args.id), args.part)
   return {'ok', now, string.sub(body, args.from + 1, args.from + args.pieceBytes), #body}
 end
 

@@ -146,11 +146,11 @@ function scripts.clientsPage()
   return {'ok', now, cursor, found}
 end
 
--- Returns the next cursor, and the ids of the responses of a client in one page of keys.
-function scripts.responsesPage()
+-- Returns the next cursor, and the ids of the responses or recorded answers of a client in one page of keys.
+function scripts.idsPage()
   local found = {}
   local cursor = visitPage(function(key, kind, id, type)
-    if kind == 'response' and type == 'hash' and redis.call('HGET', key, 'client') == args.client then found[#found + 1] = id end
+    if kind == args.kind and type == 'hash' and redis.call('HGET', key, 'client') == args.client then found[#found + 1] = id end
   end)
   return {'ok', now, cursor, found}
 end

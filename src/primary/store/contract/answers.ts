@@ -61,6 +61,8 @@ export interface AnswerStore {
   claimOrFind(key: ClientKey, digest: string, at: number): Promise<KnownKey>;
   /** Reads a piece of the recorded body, from byte `from`; empty at its end, and if the answer was removed. */
   read(key: ClientKey, digest: string, from: number): Promise<string>;
+  /** Reads a recorded answer by its id in this store, with the piece of its body from byte `from`; null if it was removed. */
+  readById(client: string, id: string, from: number): Promise<RecordedBegin | null>;
   /** Resolves when the answer is stored; rejects if it could not be stored. Either way, this host releases the key. */
   keep(key: ClientKey, answered: AnswerOfKey, at: number): Promise<void>;
   /** Releases the key without a recorded answer. The caller does not wait for the store. */

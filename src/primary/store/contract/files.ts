@@ -126,7 +126,8 @@ export interface FileStore {
 
   addBatch(batch: StoredBatch): Promise<void>;
   findBatch(id: string, client: string): Promise<StoredBatch | null>;
-  listBatches(order: PageOrder, apis: readonly BatchApi[]): Promise<StoredPage<StoredBatch>>;
+  /** Lists the batches of a client for one of these APIs; with null, for all. */
+  listBatches(order: PageOrder, apis: readonly BatchApi[] | null): Promise<StoredPage<StoredBatch>>;
   /** Lists the batches of a holder that have not ended, oldest first. */
   openBatches(holder: string): Promise<readonly StoredBatch[]>;
   /** Lists ended batches of a holder that are not among its newest `count` batches: some at a time, oldest first. */

@@ -76,6 +76,8 @@ export interface JobStore {
   end(id: string, ended: EndedJob, text: LoggedText): Promise<boolean>;
   /** Finds a job of this client; with `client` null, a job of any client. */
   find(id: string, client: string | null): Promise<JobRecord | null>;
+  /** Returns the request of a queued job; null if it no longer waits. */
+  request(id: string): Promise<JobRequest | null>;
   /** Reads a piece of the answer of an ended job, from UTF-16 unit `from`; empty at its end, and after its removal. */
   text(id: string, from: number): Promise<string>;
   /** Lists the jobs of one client or of all clients, newest first. */

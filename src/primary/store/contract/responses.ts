@@ -24,10 +24,12 @@ export interface ResponseNode extends ResponseKey {
   readonly body: string;
 }
 
-/** A piece of the body of a response; `text` is empty at its end. */
+export type ResponsePart = 'body' | 'messages';
+
+/** A piece of a part of a response; `text` is empty at its end. */
 export interface BodyPiece {
   readonly text: string;
-  /** Size of the whole body. */
+  /** Size of the whole part. */
   readonly bytes: number;
 }
 
@@ -60,10 +62,10 @@ export interface ResponseStore {
    */
   put(node: ResponseNode, limits: ResponseLimits): Promise<PutVerdict>;
   /**
-   * Reads one piece of the body, sized for one IPC message. null if the client has no such response. Responses whose
-   * last continuation is not later than `after` have expired.
+   * Reads one piece of the body, or of its own messages as JSON, sized for one IPC message. null if the client has no such
+   * response. Responses whose last continuation is not later than `after` have expired.
    */
-  read(key: ResponseKey, from: number, after: number): Promise<BodyPiece | null>;
+  read(key: ResponseKey, from: number, after: number, part?: ResponsePart): Promise<BodyPiece | null>;
   /** Reads the `head` of a response; empty if an earlier version stored the response, null as for `read`. */
   head(key: ResponseKey, after: number): Promise<string | null>;
   /** Reads all messages from the first response of the chain to this one; null as for `read`. */

@@ -49,6 +49,8 @@ export interface Store {
   readonly upkeep: StoreUpkeep;
   /** Whether the last write succeeded. */
   readonly isUp: boolean;
+  /** Whether other hosts may use the store, too. */
+  readonly isShared: boolean;
   /** Opens the text of this name; null if no other host uses the store. */
   openText(name: string): SharedText | null;
   /** Sets the only observer; a second call replaces it. */
@@ -91,8 +93,8 @@ export interface StoreUpkeep {
   verify(expiry: Expiry): Promise<StoreReport>;
   /** Returns the client and its keys and sub-clients, as far as they have data here. */
   clientsWith(owner: string): Promise<readonly string[]>;
-  /** Returns the ids of the stored responses of a client. */
-  responsesOf(client: string): Promise<readonly string[]>;
+  /** Returns the ids of the stored responses or recorded answers of a client. */
+  idsOf(client: string, kind: 'response' | 'answer'): Promise<readonly string[]>;
   /** Removes all data of a client. Resolves when the data is also erased from the files. */
   purge(client: string): Promise<Counts>;
   /** Removes the ended rows of declared tables after their time, and the old rows of tables that no feature declares. */

@@ -102,9 +102,9 @@ export class MemoryFiles implements FileStore {
     return batch?.client === client ? batch : null;
   }
 
-  async listBatches(order: PageOrder, apis: readonly BatchApi[]): Promise<StoredPage<StoredBatch>> {
+  async listBatches(order: PageOrder, apis: readonly BatchApi[] | null): Promise<StoredPage<StoredBatch>> {
     return pageOf(
-      [...this.#batches.values()].filter(({ client, api }) => client === order.client && apis.includes(api)),
+      [...this.#batches.values()].filter(({ client, api }) => client === order.client && apis?.includes(api) !== false),
       order,
     );
   }

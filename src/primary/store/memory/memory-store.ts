@@ -2,7 +2,7 @@ import type { JobListOrder } from '../../../shared/background.js';
 import { isOfClient } from '../../../shared/client.js';
 import { invalid } from '../../../shared/errors.js';
 import { responsePieceBytes } from '../../../shared/ipc/protocol.js';
-import type { Message } from '../../../shared/job.js';
+import type { JobRequest, Message } from '../../../shared/job.js';
 import { FairShare, type Sharer } from '../../fairness/fair-share.js';
 import {
   type AnswerOfKey,
@@ -12,6 +12,7 @@ import {
   maxAnswerBytes,
   nameOfKey,
   pieceOf,
+  type RecordedBegin,
   type RecordedHead,
   recordedPieceBytes,
 } from '../contract/answers.js';
@@ -24,6 +25,7 @@ import {
   type ResponseKey,
   type ResponseLimits,
   type ResponseNode,
+  type ResponsePart,
   type ResponseStore,
   writtenInTurns,
 } from '../contract/responses.js';
@@ -44,15 +46,15 @@ export function memoryStore(declared: readonly StoreTable[]): Store {
   const files = new MemoryFiles();
   return {
     kind: 'memory',
+    isShared: false,
     conversations: noJournal,
     openText: () => null,
     jobs: new MemoryJobs(),
     usage: noUsageStore,
-    upkeep: memoryUpkeep(
-      { idempotency: answers, responses, files, ...Object.fromEntries(tables) },
-      tables.values(),
-      responses,
-    ),
+    upkeep: memoryUpkeep({ idempotency: answers, responses, files, ...Object.fromEntries(tables) }, tables.values(), {
+      response: responses,
+      answer: answers,
+    }),
     answers,
     responses,
     tables,
@@ -80,10 +82,12 @@ interface RemovableOfClient {
   removeOf(client: string): number;
 }
 
+const noneListed = { response: { idsOf: () => [] }, answer: { idsOf: () => [] } };
+
 export function memoryUpkeep(
   stores: Readonly<Record<string, RemovableOfClient>>,
   tables: Iterable<Pick<MemoryTable<TableRow>, 'expire'>> = [],
-  storedResponses: Pick<MemoryResponses, 'idsOf'> = new MemoryResponses(),
+  listed: Readonly<Record<'response' | 'answer', { idsOf(client: string): string[] }>> = noneListed,
 ): StoreUpkeep {
   const expiring = [...tables];
   return {
@@ -100,7 +104,7 @@ export function memoryUpkeep(
       const all = Object.values(stores).flatMap(({ clients }) => [...clients]);
       return [...new Set(all)].filter(isOfClient(owner));
     },
-    responsesOf: async (client) => storedResponses.idsOf(client),
+    idsOf: async (client, kind) => listed[kind].idsOf(client),
     purge: async (client) =>
       Object.fromEntries(Object.entries(stores).map(([name, store]) => [name, store.removeOf(client)])),
     copies: async () => [],
@@ -134,6 +138,15 @@ export class MemoryAnswers implements AnswerStore {
   async read(key: ClientKey, digest: string, from: number): Promise<string> {
     const found = this.#answers.get(nameOfKey(key));
     return found?.digest === digest ? pieceAt(found.body, from) : '';
+  }
+
+  async readById(client: string, id: string, from: number): Promise<RecordedBegin | null> {
+    const found = this.#answers.get(nameOfKey({ client, key: id }));
+    return found === undefined ? null : { ...found.head, begin: pieceAt(found.body, from), bytes: found.body.length };
+  }
+
+  idsOf(client: string): string[] {
+    return this.#shares.keysOf(client);
   }
 
   async keep(key: ClientKey, { digest, answer }: AnswerOfKey, at: number): Promise<void> {
@@ -182,6 +195,8 @@ interface MemoryJob extends Sharer {
   /** Rises with each job. */
   readonly number: number;
   record: JobRecord;
+  /** Request of a queued job. */
+  request: JobRequest | null;
   text: LoggedText;
   /** UTF-16 units of answer and thoughts, plus one so that a job without text counts too. */
   bytes: number;
@@ -201,13 +216,14 @@ export class MemoryJobs implements JobStore {
     const { client, operation, requestId } = request;
     const times = { createdAt, startedAt: null, endedAt: null };
     const record: JobRecord = { id, client, title, form, operation, requestId, status: 'queued', ...times, end: null };
-    this.#byId.set(id, { number: ++this.#lastNumber, client, record, text: noText, bytes: 1 });
+    this.#byId.set(id, { number: ++this.#lastNumber, client, record, request, text: noText, bytes: 1 });
   }
 
   async start(id: string, startedAt: number): Promise<boolean> {
     const job = this.#byId.get(id);
     if (job?.record.status !== 'queued') return false;
     job.record = { ...job.record, status: 'running', startedAt };
+    job.request = null;
     return true;
   }
 
@@ -215,6 +231,7 @@ export class MemoryJobs implements JobStore {
     const job = this.#byId.get(id);
     if (job === undefined || this.#ended.has(job)) return true;
     job.record = { ...job.record, ...ended };
+    job.request = null;
     job.text = text;
     job.bytes = text.length + thoughtLength(ended) + 1;
     this.#ended.add(job);
@@ -226,6 +243,10 @@ export class MemoryJobs implements JobStore {
   async find(id: string, client: string | null): Promise<JobRecord | null> {
     const record = this.#byId.get(id)?.record ?? null;
     return client === null || record?.client === client ? record : null;
+  }
+
+  async request(id: string): Promise<JobRequest | null> {
+    return this.#byId.get(id)?.request ?? null;
   }
 
   async text(id: string, from: number): Promise<string> {
@@ -303,8 +324,8 @@ export class MemoryResponses implements ResponseStore {
     return verdict;
   }
 
-  async read(key: ResponseKey, from: number, after: number): Promise<BodyPiece | null> {
-    const body = this.#index.has(key, after) ? this.#texts.get(key.id)?.body : undefined;
+  async read(key: ResponseKey, from: number, after: number, part: ResponsePart = 'body'): Promise<BodyPiece | null> {
+    const body = this.#index.has(key, after) ? this.#texts.get(key.id)?.[part] : undefined;
     if (body === undefined) return null;
     return { text: pieceOf(body.subarray(from, from + responsePieceBytes)), bytes: body.length };
   }

@@ -40,6 +40,10 @@ export class AnswerShares {
     this.#shares.remove(entry);
   }
 
+  keysOf(client: string): string[] {
+    return [...this.#shares.clientShare(client)].map(({ key }) => key);
+  }
+
   /** Removes and returns the answers of this client. */
   removeOf(client: string): AnswerEntry[] {
     const removed = [...this.#shares.clientShare(client)];

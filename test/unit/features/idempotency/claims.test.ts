@@ -12,6 +12,7 @@ function open(differences: Partial<AnswerStore> = {}) {
     claimOrFind: (...asked) => memory.claimOrFind(...asked),
     keep: (...kept) => memory.keep(...kept),
     read: (...asked) => memory.read(...asked),
+    readById: (...asked) => memory.readById(...asked),
     release: () => {},
     expire: (at) => memory.expire(at),
     ...differences,

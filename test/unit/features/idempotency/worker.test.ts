@@ -28,6 +28,7 @@ function open(
     claimOrFind: (...asked) => memory.claimOrFind(...asked),
     keep: (...kept) => memory.keep(...kept),
     read: (...asked) => memory.read(...asked),
+    readById: (...asked) => memory.readById(...asked),
     release: () => memory.release(),
     expire: (at) => memory.expire(at),
     ...store,

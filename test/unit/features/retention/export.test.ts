@@ -1,12 +1,18 @@
 import { createHash } from 'node:crypto';
 import { type ExportCore, type ExportEnd, exportOf } from '../../../../src/features/retention/export.js';
 import { deliveryTable } from '../../../../src/features/webhooks/deliveries.js';
+import { Clients } from '../../../../src/primary/access/clients.js';
+import { UsageLedger } from '../../../../src/primary/observe/usage-ledger.js';
 import { memoryStore } from '../../../../src/primary/store/memory/memory-store.js';
+import { loadConfig } from '../../../../src/shared/config/config.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
+import { keyOptions } from '../../../support/basics/key-options.js';
+import { recordedAnswer } from '../../../support/jobs/claims.js';
 import { jobRequest, plainForm } from '../../../support/jobs/job-records.js';
 import { StoreHarness } from '../../../support/stores/conversations.js';
 import { deliveriesIn, deliveryOf } from '../../../support/stores/delivery-store-contract.js';
-import { fileOf } from '../../../support/stores/file-store-contract.js';
-import { nodeOf } from '../../../support/stores/response-store-contract.js';
+import { batchOf, fileOf } from '../../../support/stores/file-store-contract.js';
+import { nodeOf, turnOf } from '../../../support/stores/response-store-contract.js';
 
 const client = 'alice';
 const limits = { maxResponses: 10, maxBytes: 1e6, ttlMs: 1e15 };
@@ -22,6 +28,8 @@ async function exported(core: ExportCore, of = client) {
 async function filled() {
   const harness = new StoreHarness({ maxConversations: 1000 });
   const store = memoryStore([deliveryTable]);
+  const clock = new FakeClock();
+  const usage = new UsageLedger(clock);
   for (let count = 0; count < 101; count++) harness.chat();
   for (const owner of [client, 'bob']) {
     const at = { createdAt: 5, expiresAt: 1e15 };
@@ -32,19 +40,37 @@ async function filled() {
     await store.jobs.accept({ id: `job-${owner}`, title: 'Hi', form: plainForm, createdAt: 5, request });
     await store.responses.put(nodeOf(`response-${owner}`, null, { client: owner, createdAt: 5 }), limits);
     await deliveriesIn(store).add(deliveryOf(`delivery-${owner}`, { client: owner }));
+    await store.files.addBatch(batchOf(`batch-${owner}`, { client: owner }));
+    const answer = recordedAnswer(`answer for ${owner}`);
+    await store.answers.keep({ client: owner, key: `key-${owner}` }, { digest: 'd', answer }, 5);
+    usage.countRefusal(owner);
   }
-  return { store, conversations: harness.store, config: { readBack: true } };
+  const recordsOf = (owner: string) => ({ lent_key: [{ id: `lent-${owner}` }] });
+  const config = { readBack: true, keyOptions };
+  const clients = new Clients(await loadConfig({}, async () => ''), clock);
+  return { store, conversations: harness.store, usageJournal: usage, clients, recordsOf, config };
 }
 
 describe('An export', () => {
   it('has everything of its client and nothing of others, its numbers, and its digest', async () => {
     const { lines, values, ends } = await exported(await filled());
-    const counts = { conversation: 101, job: 1, response: 1, file: 1, deliveries: 1 };
+    const some = { conversation: 101, job: 1, recorded_answer: 1, response: 1, file: 1, batch: 1, deliveries: 1 };
+    const counts = { ...some, usage: 2, access: 1, lent_key: 1 };
     const sha256 = createHash('sha256').update(lines.slice(0, -1).join('')).digest('hex');
     expect(values.at(-1)).toEqual({ kind: 'end', counts, sha256 });
     expect(ends).toEqual([{ counts, sha256 }]);
     expect(lines.join('')).not.toContain('bob');
-    expect(values.filter(({ kind }) => kind === 'file_data')).toEqual([
+    const dataOf = (wanted: string) => values.filter(({ kind }) => kind === wanted);
+    expect(dataOf('recorded_answer_data')).toEqual([
+      { kind: 'recorded_answer_data', id: 'key-alice', text: 'answer for alice' },
+    ]);
+    const [request] = dataOf('job_data');
+    expect(JSON.parse(String(request?.request))).toMatchObject({ client, text: 'Hi' });
+    expect(dataOf('response_data').map(({ messages, text }) => messages ?? text)).toEqual([
+      JSON.stringify(turnOf('response-alice')),
+      'response-alice',
+    ]);
+    expect(dataOf('file_data')).toEqual([
       { kind: 'file_data', id: 'file-alice', base64: Buffer.from('bytes of the file').toString('base64') },
     ]);
     expect(values.filter(({ kind }) => kind === 'conversation_data').length).toBeGreaterThan(200);
@@ -52,8 +78,8 @@ describe('An export', () => {
 
   it('is empty for a client without data, and has no conversations if clients may not read them back', async () => {
     const core = await filled();
-    expect((await exported(core, 'eve')).values.at(-1)).toMatchObject({ counts: {} });
-    expect((await exported({ ...core, config: { readBack: false } })).ends[0]?.counts).not.toHaveProperty(
+    expect((await exported(core, 'eve')).ends[0]?.counts).toEqual({ access: 1, lent_key: 1 });
+    expect((await exported({ ...core, config: { readBack: false, keyOptions } })).ends[0]?.counts).not.toHaveProperty(
       'conversation',
     );
   });
@@ -67,5 +93,15 @@ describe('An export', () => {
     };
     await expect(failing()).rejects.toThrow('no record');
     expect(lines.join('')).not.toContain('"kind":"end"');
+  });
+
+  it('has the data of the own keys of a person, and not that of the sub-clients of a key', async () => {
+    const core = await filled();
+    for (const owner of ['sso ada', 'sso ada/laptop~1', 'sso ada/laptop~1/phone', 'sso adam', 'key app/ada'])
+      await deliveriesIn(core.store).add(deliveryOf(owner, { client: owner }));
+    const idsOf = async (of: string) =>
+      (await exported(core, of)).values.flatMap(({ kind, id }) => (kind === 'deliveries' ? [id] : []));
+    expect(await idsOf('sso ada')).toEqual(['sso ada', 'sso ada/laptop~1']);
+    expect(await idsOf('key app')).toEqual([]);
   });
 });

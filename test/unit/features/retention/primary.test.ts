@@ -1,10 +1,12 @@
 import { createRetention } from '../../../../src/features/retention/primary.js';
 import { maxExportsAnHour, retentionBody } from '../../../../src/features/retention/shared.js';
+import { Clients } from '../../../../src/primary/access/clients.js';
 import type { PrimaryCore } from '../../../../src/primary/features/feature.js';
 import type { StoredKind } from '../../../../src/primary/features/stored-kind.js';
 import { memoryStore } from '../../../../src/primary/store/memory/memory-store.js';
 import { loadConfig } from '../../../../src/shared/config/config.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
+import { keyOptions } from '../../../support/basics/key-options.js';
 
 const notices: StoredKind = {
   ...{ kind: 'notices', content: 'amounts', place: 'redis', keptMs: 1500, until: 'a while', readers: ['admin'] },
@@ -43,10 +45,13 @@ describe('The retention of a primary', () => {
 
   it('lets a key and its sub-clients together export only so often, because each export writes a record', async () => {
     const acts: unknown[] = [];
+    const [config, clock] = [await loadConfig({}, async () => ''), new FakeClock()];
     const part = createRetention({
-      config: { readBack: false },
+      config: { readBack: false, keyOptions },
       store: memoryStore([]),
-      host: { clock: new FakeClock() },
+      ...{ usageJournal: { report: () => [] }, clients: new Clients(config, clock), recordsOf: () => ({}) },
+      yieldInOrder: async () => {},
+      host: { clock },
       beforeAct: async (act: unknown) => void acts.push(act),
     } as unknown as PrimaryCore);
     const { exportData } = part.handlers as unknown as { exportData(order: object): AsyncIterable<unknown> };

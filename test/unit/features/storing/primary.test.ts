@@ -11,7 +11,7 @@ const on = { featureOptions: {} };
 /** Creates the part for clients with these options. `isShared`: whether several hosts share the store. */
 function partWith(options: Readonly<Record<string, object>>, groups: readonly object[] = [], isShared = false) {
   const clients = { optionsOf: (client: string) => options[client] ?? on, groupsOf: () => groups };
-  const store = { openText: () => (isShared ? {} : null) };
+  const store = { isShared };
   return createStoring({ clients, store } as unknown as PrimaryCore);
 }
 
@@ -46,7 +46,7 @@ describe('A client', () => {
     const key = { ...plainOptions, name: 'laptop', digest: digestOf('laptop'), client: 'sso ada/laptop~1', groups: [] };
     clients.replaceAddedKeys([key]); // made before the group had a line
     clients.recordPerson('sso ada', ['lab']);
-    const part = createStoring({ clients, store: { openText: () => null } } as unknown as PrimaryCore);
+    const part = createStoring({ clients, store: { isShared: false } } as unknown as PrimaryCore);
     expect(['sso ada', key.client, 'sso eve'].map((client) => part.mayStore?.(client))).toEqual([false, false, true]);
   });
 });

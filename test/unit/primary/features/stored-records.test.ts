@@ -16,6 +16,7 @@ function open(path: string | null) {
   const records = new StoredRecords<string>({
     ...{ shared: null, path },
     readRecord: (stored) => (typeof stored === 'string' ? stored : null),
+    clientOf: (name) => `key ${name}`,
     activate: (all) => void activated.push(all),
     onDamaged: () => damages++,
   });
@@ -87,4 +88,13 @@ describe('Stored records', () => {
     await records.update(adding('a'));
     expect(records.all).toEqual(['a']);
   });
+});
+
+it('Stored records of a client are in its export, and go with its purge', async () => {
+  const { records } = open(join(folder.path, 'state', 'names.json'));
+  for (const name of ['a', 'b', 'a']) await records.update(adding(name));
+  expect(records.ofClient('key a')).toEqual(['a', 'a']);
+  expect(await records.removeOf((client) => client === 'key a')).toBe(2);
+  expect(await records.removeOf((client) => client === 'key a')).toBe(0);
+  expect([records.all, records.ofClient('key a')]).toEqual([['b'], []]);
 });
