@@ -4,7 +4,7 @@ import { ignoreFailure } from '../shared/errors.js';
 import { UserConnections } from './access/user-connections.js';
 import { endJobsWithoutAccess } from './api/ended-access.js';
 import { apiHandlers } from './api/handlers.js';
-import { storeUpkeep } from './api/purge-client.js';
+import { joinRemoval, storeUpkeep } from './api/purge-client.js';
 import { workerSettings } from './api/worker-settings.js';
 import type { ModelCli } from './cli/model-cli.js';
 import { compose, type Parts, type StartInput } from './compose.js';
@@ -75,6 +75,7 @@ export class Service {
     host.systemd.start({ phase: () => supervisor.phase, slots: room, workers });
     agent?.serve({ ...this.#parts, slots: room });
     hosts?.start();
+    hosts?.removals.listen((client) => joinRemoval(this.#parts, client));
     logins.start();
     keysFile?.start();
     host.heap.touch();

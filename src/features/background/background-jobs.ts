@@ -123,11 +123,15 @@ export class BackgroundJobs {
   }
 
   /**
-   * Throws `concurrency_limited` if further jobs of these sizes cannot wait for this client. Jobs in a queue that hosts
-   * share are not counted here: only their store knows its room.
+   * Throws `concurrency_limited` if further jobs of these sizes cannot wait for this client. Of a queue that hosts share,
+   * this host knows only the length.
    */
   checkRoom(client: string, sizes: readonly number[]): void {
-    if (this.#resources.store.shared !== null) return;
+    const { shared } = this.#resources.store;
+    if (shared !== null) {
+      if (shared.waiting.count + sizes.length > this.#maxJobs) throw noRoom('all');
+      return;
+    }
     const shares: Sharer[] = [];
     try {
       for (const bytes of sizes) {
@@ -257,8 +261,9 @@ export class BackgroundJobs {
         await this.#end(job, { ...attempt.end, queueMs: job.waitedMs });
         return 'ended';
       }
-      // all other jobs would fail in the same way
-      if (attempt.pausesAll) this.#pausesUntilMs = this.#resources.clock.monotonicMs() + retryMs;
+      // all other jobs would fail in the same way, except those of clients whose data are not being removed
+      if (attempt.pausesAll && this.#resources.mayStore(job.background.client))
+        this.#pausesUntilMs = this.#resources.clock.monotonicMs() + retryMs;
       log.changed();
       if (isLeased || this.#isStopped) return 'returned';
       await orAborted(delay(this.#resources.clock, retryMs), signal).catch(() => {}); // a cancelled job ends at once

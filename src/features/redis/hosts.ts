@@ -19,6 +19,7 @@ import { RedisWindows } from './redis-counters.js';
 import { RedisFiles } from './redis-files.js';
 import { type RedisJobLimits, RedisJobs } from './redis-jobs.js';
 import { linkTo, readScripts } from './redis-link.js';
+import { RedisRemovals } from './redis-removals.js';
 import { RedisTable } from './redis-table.js';
 import { RedisText } from './redis-text.js';
 import { RedisUpkeep } from './redis-upkeep.js';
@@ -41,12 +42,14 @@ export async function openHosts({ text }: StorePlace, { config, tables, clock }:
 
 /** Creates the parts that exist only if several hosts share a Redis. */
 class RedisHosts implements Hosts {
+  readonly removals: RedisRemovals;
   readonly #store: RedisStore;
   readonly #clock: Clock;
 
   constructor(store: RedisStore, clock: Clock) {
     this.#store = store;
     this.#clock = clock;
+    this.removals = new RedisRemovals(store.messages, clock);
   }
 
   /** Creates the replica. `onStale` is called when another host has continued a conversation. */
@@ -77,11 +80,13 @@ export class RedisStore implements Store {
   readonly files: RedisFiles;
   readonly upkeep: RedisUpkeep;
   readonly redis: RedisConnection;
+  readonly messages: JobMessages;
   #isClosed = false;
 
-  constructor(redis: RedisConnection, jobs: RedisJobs, limits: RedisStoreLimits, clock: Clock) {
+  constructor(redis: RedisConnection, messages: JobMessages, jobs: RedisJobs, limits: RedisStoreLimits, clock: Clock) {
     const { tables } = limits;
     this.redis = redis;
+    this.messages = messages;
     this.jobs = jobs;
     this.conversations = new RedisConversations(redis, limits, clock);
     this.usage = new RedisUsage(redis, clock);
@@ -139,5 +144,5 @@ export async function openRedis(place: RedisPlace, clock: Clock, limits: RedisSt
   const publish = (message: string) => redis.call('job', 'PUBLISH', redis.key('jobs', 'told'), message);
   const messages = new JobMessages(place, clock, publish);
   const jobs = new RedisJobs(redis, new JobQueue(place, clock), messages, limits.jobs, clock);
-  return new RedisStore(redis, jobs, limits, clock);
+  return new RedisStore(redis, messages, jobs, limits, clock);
 }

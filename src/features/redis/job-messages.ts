@@ -11,7 +11,7 @@ const answerLimitMs = 2000;
 /** First words of messages: a request to cancel the job of a caller, and the confirmation. */
 const [cancelCaller, callerCancelled] = ['cancel-caller', 'caller-cancelled'];
 
-/** Owns the connection for messages about jobs. No background job depends on a message: a missed one only delays it. */
+/** Owns the connection for messages between hosts. No background job depends on a message: a missed one only delays it. */
 export class JobMessages {
   readonly #connection: ReturnType<typeof connectTo>;
   readonly #channel: string;
@@ -19,6 +19,8 @@ export class JobMessages {
   /** Sends a message to all hosts. */
   readonly publish: (message: string) => Promise<unknown>;
   #listener: SharedJobsListener | null = null;
+  /** Receives the other messages. */
+  onOther: (what: string, id: string, text: string) => void = () => {};
   /** Callers of `cancelCaller` that wait for a confirmation. */
   readonly #waiting = new Set<{ readonly id: string; ended(job: CallerJob): void }>();
   /** Monotonic time of the oldest unanswered SUBSCRIBE; null if none is open. */
@@ -86,8 +88,9 @@ export class JobMessages {
   }
 
   #receive(message: string): void {
-    const [what, id = '', ...words] = message.split(' ');
+    const [what = '', id = '', ...words] = message.split(' ');
     const jobText = words.join(' ');
+    this.onOther(what, id, jobText);
     if (what === 'added') this.#listener?.added();
     if (what === 'cancel') this.#listener?.cancelled(id, jobText || null);
     if (what === cancelCaller) this.#cancel(callerOrder.safeParse(parsed(jobText)).data);

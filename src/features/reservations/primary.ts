@@ -5,6 +5,9 @@ import type { Handlers } from '../../shared/ipc/peer.js';
 import { Reservations } from './reservations.js';
 import { type calls, metrics } from './shared.js';
 
+/** Interval at which reservations of other hosts are read, and ended ones are removed. */
+const refreshMs = 1000;
+
 /** Creates the part that reserves slots for groups. */
 export const createReservations: CreatePrimaryPart = (core) => {
   const { host, clients, room, beforeAct } = core;
@@ -26,7 +29,7 @@ export const createReservations: CreatePrimaryPart = (core) => {
     gauges: [{ name: 'reserved_slots', help, labels, read: () => reservations.reservedSlots }],
     storedKinds: [storedReservations(place.place)],
     restored: () => reservations.refresh(),
-    refreshKeys: () => reservations.refresh(),
+    start: () => void clock.every(refreshMs, () => void reservations.refresh()),
   };
 };
 

@@ -8,6 +8,7 @@ import type { Clients } from '../access/clients.js';
 import type { Removals } from '../access/removals.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
 import type { FeatureHooks } from '../features/feature-hooks.js';
+import type { Hosts } from '../hosts/hosts.js';
 import type { Job } from '../jobs/job.js';
 import type { Host } from '../lifecycle/host.js';
 import type { UsageJournal } from '../observe/usage-journal.js';
@@ -39,9 +40,16 @@ type UpkeepParts = PurgedParts &
     readonly host: Pick<Host, 'clock' | 'log'>;
     readonly features: Pick<FeatureHooks, 'beforeAct' | 'purge' | 'removeClients'>;
     readonly removals: Pick<Removals, 'begin'>;
+    readonly hosts: Pick<Hosts, 'removals'> | null;
     readonly openJobs: { readonly callers: readonly Pick<Job, 'request' | 'cut'>[] };
     readonly localJobs: AccessParts['localJobs'];
   };
+
+/** Parts of a host that takes part in the purge of another one. */
+interface JoinedParts extends Pick<UpkeepParts, 'removals' | 'openJobs' | 'localJobs' | 'host' | 'clis'> {
+  readonly conversations: Pick<ConversationStore, 'dropOf'>;
+  readonly usageJournal: Pick<UsageJournal, 'add'>;
+}
 
 /** Returns the operations of an operator on the store. */
 export function storeUpkeep(parts: UpkeepParts): Pick<SharedHandlers, 'backupStore' | 'verifyStore' | 'purgeClient'> {
@@ -62,16 +70,17 @@ const endCheckMs = 20;
 
 /**
  * Removes all data of a client, its keys and its sub-clients. Meanwhile they start no job, and their open jobs are ended
- * first, so that nothing comes back. May be repeated after a failure. Writes a record before, and another one with the
+ * first, on all hosts, so that nothing comes back. May be repeated after a failure. Writes a record before, and another one with the
  * numbers afterwards.
  */
 async function purgeAll(parts: UpkeepParts, client: string, by: Actor): Promise<PurgeReport> {
-  const { host, features, removals } = parts;
+  const { host, features, removals, hosts } = parts;
   const record = { by: by.client, target: client, request_id: by.requestId };
   await features.beforeAct({ act: 'client_purged', ...record });
   using _ = removals.begin(client);
   const isAmong = isOfClient(client);
   await endJobs(parts, isAmong);
+  using __ = (await hosts?.removals.begin(client)) ?? null;
   const clients = await clientsOf(parts, client); // before its keys are removed, which belong to them
   let removed: Counts = await features.removeClients(isAmong, by);
   let copies: readonly string[] = [];
@@ -88,11 +97,25 @@ async function purgeAll(parts: UpkeepParts, client: string, by: Actor): Promise<
 }
 
 /**
+ * Begins the removal of a client that another host purges: ends what runs of it here, and forgets what is in memory.
+ * Dispose the result when its data are gone.
+ */
+export async function joinRemoval(parts: JoinedParts, client: string): Promise<Disposable> {
+  const removal = parts.removals.begin(client);
+  const isAmong = isOfClient(client);
+  await endJobs(parts, isAmong);
+  for (const { pool } of parts.clis) pool.endSessionsOf(isAmong);
+  parts.conversations.dropOf(isAmong);
+  await parts.usageJournal.add(); // otherwise pending usage would be written after the purge
+  return removal;
+}
+
+/**
  * Ends the open jobs on this host, and waits until those of callers have left; `purgeClient` waits for the others. A
  * background job that got its slot meanwhile would be refused, and would let those of all clients pause.
  */
 async function endJobs(
-  { openJobs, localJobs, host }: UpkeepParts,
+  { openJobs, localJobs, host }: Pick<UpkeepParts, 'openJobs' | 'localJobs' | 'host'>,
   isAmong: (client: string) => boolean,
 ): Promise<void> {
   const { clock } = host;

@@ -223,6 +223,11 @@ export class ConversationStore {
     if (conversation !== undefined) this.#remove(conversation, 'evicted');
   }
 
+  /** Evicts the conversations of these clients. A running or waiting turn still sends its answer. */
+  dropOf(isAmong: (client: string) => boolean): void {
+    for (const conversation of this.#index.all) if (isAmong(conversation.client)) this.#remove(conversation, 'evicted');
+  }
+
   dropIdle(): void {
     for (const conversation of this.#index.idleOnes()) this.#remove(conversation, 'evicted');
   }
@@ -421,6 +426,11 @@ class ConversationIndex {
    */
   get firstToGo(): Conversation | null {
     return this.#shares.firstToGo() ?? this.idleOnes().next().value ?? null;
+  }
+
+  /** All conversations. The yielded one may be removed. */
+  get all(): Iterable<Conversation> {
+    return this.#byActivity;
   }
 
   /** Iterates over the idle conversations from the least recently active one. The yielded one may be removed. */

@@ -52,8 +52,20 @@ export interface ReadableConversations {
 /** Changes of conversations between their turns. */
 export type ConversationChanges = Pick<JournaledConversations, 'remove' | 'rename' | 'fork'>;
 
+/** The removal of the data of a client on all hosts. */
+export interface SharedRemovals {
+  /** Sets what this host does while another one removes a client: it ends what runs, and starts nothing until the result is disposed. */
+  listen(begin: (client: string) => Promise<Disposable>): void;
+  /**
+   * Lets the other hosts do this until the result is disposed. Resolves when all have confirmed; rejects with
+   * `store_unavailable` if one does not.
+   */
+  begin(client: string): Promise<Disposable>;
+}
+
 /** Parts that replace those of the core if several hosts share a store. */
 export interface Hosts {
+  readonly removals: SharedRemovals;
   /** `onStale` is called when another host has continued a conversation. */
   replicaOf(
     conversations: ConversationStore,

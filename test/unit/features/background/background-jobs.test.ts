@@ -97,6 +97,22 @@ describe('A background job that cannot start', () => {
     expect(harness.outcomes().filter(([request = '']) => request.startsWith('background'))).toHaveLength(2);
   });
 
+  it('because the data of its client are being removed lets jobs of other clients start at once', async () => {
+    const harness = jobHarness({ script: [hangs] });
+    const first = occupy(harness);
+    const removed = await harness.accept({ client: 'removed' });
+    const other = await harness.accept({ client: 'other' });
+    harness.unstored = ['removed'];
+    const start = harness.store.start.bind(harness.store);
+    harness.store.start = (id, at) => (id === removed ? Promise.reject(storeUnavailable()) : start(id, at));
+    await settled();
+    await first();
+    expect([await harness.statusOf(removed, 'removed'), await harness.statusOf(other, 'other')]).toEqual([
+      'queued',
+      'succeeded',
+    ]);
+  });
+
   it('ends at once if it is cancelled between two attempts', async () => {
     const harness = jobHarness({ script: [hangs] });
     const first = occupy(harness);

@@ -108,6 +108,7 @@ it('A purge of a person also removes the data of the own keys, even deleted ones
       removeClients: async (isAmong) => ({ keys: ['sso ada/new~2', 'made ada~3'].filter(isAmong).length }),
     },
     removals,
+    hosts: null,
     openJobs: { callers },
     localJobs: { background },
   });
