@@ -8,11 +8,13 @@ import { KillingProxy, killAtCall, oneFileThread, writeCalls } from '../../suppo
 import { type Answer, type Service, startService } from '../../support/service/service.js';
 import { startRedis } from '../../support/stores/redis-server.js';
 
-/** Kills of each store. All writes are hit with many more. */
-const kills = Number(process.env.STORE_KILLS ?? 12);
+/** Runs with a kill for each store. Many more hit all writes. */
+const kills = Number(process.env.STORE_KILLS ?? 6);
 /** Writes of one run of all operations, at most. */
 const maxWrites = 24;
 const operator = headersOf('operator');
+/** Each run has a start of the service, which is slow under strace on a busy machine. */
+const limitMs = kills * 100_000;
 const secret = 'marker-q8w7';
 
 /** A request had no answer, because the service was killed. */
@@ -141,26 +143,33 @@ describe('A service that is killed at a write loses nothing that it has answered
   it.each([
     ['memory', ['fsync', 'rename']],
     ['sqlite', writeCalls],
-  ] as const)('with the state folder and the store %s', (kind, calls) =>
-    withLab(async ({ folder, env }) => {
-      const random = randomNumbers(55);
-      const store = kind === 'memory' ? {} : { MODEL_API_STORE: `sqlite:${join(folder.path, 'store.db')}` };
-      await runWithKills({ ...env, ...store }, (service, run) =>
-        killAtCall(service.pid, calls[run % calls.length] ?? 'fsync', 1 + Math.floor(random() * maxWrites)),
-      );
-      expect(await textIn(folder.path)).not.toContain(secret);
-    }),
+  ] as const)(
+    'with the state folder and the store %s',
+    (kind, calls) =>
+      withLab(async ({ folder, env }) => {
+        const random = randomNumbers(55);
+        const store = kind === 'memory' ? {} : { MODEL_API_STORE: `sqlite:${join(folder.path, 'store.db')}` };
+        await runWithKills({ ...env, ...store }, (service, run) =>
+          killAtCall(service.pid, calls[run % calls.length] ?? 'fsync', 1 + Math.floor(random() * maxWrites)),
+        );
+        expect(await textIn(folder.path)).not.toContain(secret);
+      }),
+    limitMs,
   );
 
-  it('with Redis', () =>
-    withLab(async ({ env }) => {
-      await using redis = await startRedis('--appendonly', 'yes', '--appendfsync', 'always');
-      await using proxy = new KillingProxy(redis.port);
-      const url = `redis://127.0.0.1:${await proxy.listen()}`;
-      const random = randomNumbers(56);
-      await runWithKills({ ...env, MODEL_API_STORE: url }, async (service) => {
-        proxy.arm(1 + Math.floor(random() * maxWrites), () => service.process.kill('SIGKILL'));
-        return { [Symbol.asyncDispose]: async () => proxy.disarm() };
-      });
-    }));
+  it(
+    'with Redis',
+    () =>
+      withLab(async ({ env }) => {
+        await using redis = await startRedis('--appendonly', 'yes', '--appendfsync', 'always');
+        await using proxy = new KillingProxy(redis.port);
+        const url = `redis://127.0.0.1:${await proxy.listen()}`;
+        const random = randomNumbers(56);
+        await runWithKills({ ...env, MODEL_API_STORE: url }, async (service) => {
+          proxy.arm(1 + Math.floor(random() * maxWrites), () => service.process.kill('SIGKILL'));
+          return { [Symbol.asyncDispose]: async () => proxy.disarm() };
+        });
+      }),
+    limitMs,
+  );
 });

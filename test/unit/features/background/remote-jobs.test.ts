@@ -163,3 +163,11 @@ describe('A job in the queue of another host', () => {
     expect(outcomes()).toEqual(['cancelled', 'cancelled']); // the first outcome is that of the earlier job
   });
 });
+
+it('The room for further jobs is that of the queue of all hosts', () => {
+  const store = new SharedMemoryJobs();
+  const { jobs } = sharingHost(store);
+  store.waiting = { count: 99, since: 0 };
+  expect(() => jobs.checkRoom('a', [1])).not.toThrow();
+  expect(() => jobs.checkRoom('a', [1, 1])).toThrow('too many background jobs wait');
+});

@@ -97,6 +97,14 @@ describe('A roster', () => {
     const startedAt = performance.now();
     expect(read(lines(10_000)).people).toHaveLength(10_000);
     expect(performance.now() - startedAt).toBeLessThan(3000);
+    const faulty = Array.from({ length: 10_000 }, (_, index) => ['Müller;x', 'a b;x', ';x', '"open;x'][index % 4]);
+    const { people, faults } = read(`login;name\r\n${faulty.join('\r\n')}`);
+    expect([people.length, faults.length, faults.at(-1)]).toEqual([
+      1,
+      9999,
+      'line 10001: a quotation mark is not closed in its line',
+    ]);
+    expect(performance.now() - startedAt).toBeLessThan(6000);
     expect(read(lines(10_001)).faults).toEqual(['the roster has more than 10,000 people: make several courses']);
     expect(readRoster(Buffer.alloc(5_000_000, 'a')).faults).toEqual(['the roster is larger than 4 MB']);
   });
