@@ -77,7 +77,10 @@ interface UsageOrder {
 /** Parts of the primary that features may use. All of them exist before the first job. */
 export interface PrimaryCore {
   readonly host: Pick<Host, 'clock' | 'random' | 'product' | 'heap' | 'searchPath'> & { readonly log: Logger<string> };
-  readonly store: Pick<Store, 'answers' | 'tables' | 'jobs' | 'files' | 'responses' | 'upkeep' | 'openText' | 'isShared'>;
+  readonly store: Pick<
+    Store,
+    'answers' | 'tables' | 'jobs' | 'files' | 'responses' | 'upkeep' | 'openText' | 'isShared'
+  >;
   readonly clients: Pick<
     Clients,
     'hasAccess' | 'optionsOf' | 'recordPerson' | 'keyClients' | GroupMembers | KeyMembers
