@@ -91,7 +91,7 @@ export class MadeKeys {
   }
 
   /** Returns the keys that a client has made, and its own one, for its export. */
-  ofClient(client: string): KeyView[] {
+  findRecords(client: string): KeyView[] {
     const keys = this.#keys.filter((key) => key.owner === client || key.client === client);
     return keys.map((key) => this.#viewOf(key));
   }

@@ -51,7 +51,7 @@ class KeysPart implements PrimaryPart {
   }
 
   recordsOf(client: string) {
-    return { made_key: this.keys.ofClient(client) };
+    return { made_key: this.keys.findRecords(client) };
   }
 
   async removeClients(...[isAmong, by]: Parameters<NonNullable<PrimaryPart['removeClients']>>): Promise<Counts> {

@@ -130,8 +130,8 @@ export class LentKeys {
   }
 
   /** Returns the lent keys of a client, for its export. */
-  ofClient(client: string): LentKeyView[] {
-    return this.#records.ofClient(client).map(viewOf);
+  findRecords(client: string): LentKeyView[] {
+    return this.#records.findRecords(client).map(viewOf);
   }
 
   /** Reads the keys of other hosts, and removes those that have ended. Rejects only with a defect. */

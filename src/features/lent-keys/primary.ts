@@ -25,7 +25,7 @@ export function createLentKeys({ MODEL_API_MAX_LENT_HOURS: maxHours }: LentKeyVa
     return {
       handlers,
       refreshKeys: () => keys.refresh(),
-      recordsOf: (client) => ({ lent_key: keys.ofClient(client) }),
+      recordsOf: (client) => ({ lent_key: keys.findRecords(client) }),
       removeClients: async (isAmong) => ({ keys: await keys.removeOf(isAmong) }),
       storedKinds: [storedKeys(place)],
     };

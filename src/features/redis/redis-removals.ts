@@ -18,9 +18,9 @@ export class RedisRemovals implements SharedRemovals {
   readonly #messages: Pick<JobMessages, 'publish' | 'onOther'>;
   readonly #clock: Pick<Clock, 'after'>;
   /** Removals of this host, with what is called for each confirmation. */
-  readonly #own = new Map<string, () => void>();
+  readonly #confirmations = new Map<string, () => void>();
   /** Removals of other hosts that have not ended. */
-  readonly #others = new Map<string, Promise<Disposable>>();
+  readonly #joined = new Map<string, Promise<Disposable>>();
   #begin: ((client: string) => Promise<Disposable>) | null = null;
 
   constructor(messages: Pick<JobMessages, 'publish' | 'onOther'>, clock: Pick<Clock, 'after'>) {
@@ -38,14 +38,14 @@ export class RedisRemovals implements SharedRemovals {
     const { promise, resolve, reject } = withResolvers<void>();
     let [confirmed, expected] = [0, Number.POSITIVE_INFINITY];
     const check = () => (confirmed >= expected ? resolve() : undefined);
-    this.#own.set(id, () => {
+    this.#confirmations.set(id, () => {
       confirmed++;
       check();
     });
     const late = 'a host has not ended what it runs for this client: try again';
     const stop = this.#clock.after(confirmMs, () => reject(storeUnavailable(late)));
     const end = () => {
-      this.#own.delete(id);
+      this.#confirmations.delete(id);
       this.#messages.publish(`${ends} ${id}`).catch(ignoreFailure); // the other hosts end it after a while
     };
     try {
@@ -63,22 +63,22 @@ export class RedisRemovals implements SharedRemovals {
 
   #receive(what: string, id: string, client: string): void {
     if (what === ends) this.#end(id);
-    else if (what === begun || (what === begins && this.#own.has(id))) this.#own.get(id)?.();
+    else if (what === begun || (what === begins && this.#confirmations.has(id))) this.#confirmations.get(id)?.();
     else if (what === begins) void this.#join(id, client);
   }
 
   /** Takes part in the removal of another host. */
   async #join(id: string, client: string): Promise<void> {
     const removal = this.#begin?.(client) ?? Promise.resolve({ [Symbol.dispose]: () => {} });
-    this.#others.set(id, removal);
+    this.#joined.set(id, removal);
     this.#clock.after(maxMs, () => this.#end(id));
     await removal;
     await this.#messages.publish(`${begun} ${id}`).catch(ignoreFailure); // the other host tries again
   }
 
   #end(id: string): void {
-    const removal = this.#others.get(id);
-    this.#others.delete(id);
+    const removal = this.#joined.get(id);
+    this.#joined.delete(id);
     void removal?.then((each) => each[Symbol.dispose]());
   }
 }

@@ -47,7 +47,7 @@ type UpkeepParts = PurgedParts &
 
 /** Parts of a host that takes part in the purge of another one. */
 interface JoinedParts extends Pick<UpkeepParts, 'removals' | 'openJobs' | 'localJobs' | 'host' | 'clis'> {
-  readonly conversations: Pick<ConversationStore, 'dropOf'>;
+  readonly conversations: Pick<ConversationStore, 'dropClients'>;
   readonly usageJournal: Pick<UsageJournal, 'add'>;
 }
 
@@ -105,7 +105,7 @@ export async function joinRemoval(parts: JoinedParts, client: string): Promise<D
   const isAmong = isOfClient(client);
   await endJobs(parts, isAmong);
   for (const { pool } of parts.clis) pool.endSessionsOf(isAmong);
-  parts.conversations.dropOf(isAmong);
+  parts.conversations.dropClients(isAmong);
   await parts.usageJournal.add(); // otherwise pending usage would be written after the purge
   return removal;
 }

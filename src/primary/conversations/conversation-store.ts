@@ -224,7 +224,7 @@ export class ConversationStore {
   }
 
   /** Evicts the conversations of these clients. A running or waiting turn still sends its answer. */
-  dropOf(isAmong: (client: string) => boolean): void {
+  dropClients(isAmong: (client: string) => boolean): void {
     for (const conversation of this.#index.all) if (isAmong(conversation.client)) this.#remove(conversation, 'evicted');
   }
 

@@ -68,11 +68,11 @@ export class StoredRecords<R> {
   }
 
   /** Returns the records of a client, for its export. */
-  ofClient(client: string): R[] {
+  findRecords(client: string): R[] {
     return this.#records.filter((record) => this.#parts.clientOf?.(record) === client);
   }
 
-  /** Removes the records of these clients, whose purge is in the audit. Resolves with their number. */
+  /** Removes the records of these clients. Resolves with their number. */
   removeOf(isAmong: (client: string) => boolean): Promise<number> {
     const { clientOf } = this.#parts;
     return this.update((all) => {

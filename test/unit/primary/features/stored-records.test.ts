@@ -93,8 +93,8 @@ describe('Stored records', () => {
 it('Stored records of a client are in its export, and go with its purge', async () => {
   const { records } = open(join(folder.path, 'state', 'names.json'));
   for (const name of ['a', 'b', 'a']) await records.update(adding(name));
-  expect(records.ofClient('key a')).toEqual(['a', 'a']);
+  expect(records.findRecords('key a')).toEqual(['a', 'a']);
   expect(await records.removeOf((client) => client === 'key a')).toBe(2);
   expect(await records.removeOf((client) => client === 'key a')).toBe(0);
-  expect([records.all, records.ofClient('key a')]).toEqual([['b'], []]);
+  expect([records.all, records.findRecords('key a')]).toEqual([['b'], []]);
 });
