@@ -1,18 +1,22 @@
+import { dependencyPurposes } from './dependency-purposes.js';
 import { folderOf, type LockedPackage, type Lockfile } from './lockfile.js';
 
 /** Platform for which packages are counted. Other platforms get other binaries of the same packages. */
 const platform = { os: 'linux', cpu: 'x64', libc: 'glibc' };
 
 /**
- * Returns the row of each direct dependency for docs/dependencies.md: name, version, licence, and number of packages
- * that it brings.
+ * Returns the row of each direct dependency for docs/dependencies.md: name, version, licence, number of packages that it
+ * brings, megabytes with them, and purpose.
  */
 export function dependencyRows(lockfile: Lockfile, names: readonly string[]): string[][] {
   return names.map((name) => {
     const folder = `node_modules/${name}`;
     const entry = lockfile.get(folder);
     if (entry === undefined) throw new Error(`${name} is not in the lockfile: run npm install`);
-    return [name, entry.version, entry.license ?? '', String(broughtBy(lockfile, folder).size)];
+    const explained = dependencyPurposes[name];
+    if (explained === undefined) throw new Error(`tools/dependency-purposes.ts does not explain ${name}`);
+    const brings = String(broughtBy(lockfile, folder).size);
+    return [`\`${name}\``, entry.version, entry.license ?? '', brings, ...explained];
   });
 }
 

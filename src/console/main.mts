@@ -117,8 +117,8 @@ interface PageEntry {
   /** Loads the code of the page when it is first shown. */
   readonly load: () => Promise<FunctionComponent<PageProps>>;
   /**
-   * Whether another page hides this one instead of removing it: an answer may be open. This page sets the title of the
-   * tab itself.
+   * Whether the page is only hidden while another page is shown, because an answer may still arrive on it. Such a page
+   * sets the title of the browser tab itself.
    */
   readonly staysDrawn?: boolean;
 }

@@ -52,7 +52,7 @@ export const jobView = z
   .object({
     id: z.string(),
     client: z.string(),
-    /** Empty if it is unknown, and in a list of all clients. */
+    /** First words of the prompt. The text is empty if it is unknown, and in a list of all clients. */
     title: z.string(),
     operation: z.enum(operations),
     requestId: z.string(),

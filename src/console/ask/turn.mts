@@ -35,7 +35,10 @@ export function isDocument({ mediaType }: Pick<AttachedFile, 'mediaType'>): bool
   return !mediaType.startsWith('image/');
 }
 
-/** Returns a function that names the files of a message in an error, which has their numbers: `files.0: is no PDF`. */
+/**
+ * Returns a function that replaces the number of a file in an error of the API by the name of the file: `files.0: is no
+ * PDF` becomes `“a.pdf” is no PDF`.
+ */
 export function fileNaming(files: readonly AttachedFile[]): (message: string) => string {
   const lists = { files: files.filter(isDocument), images: files.filter((file) => !isDocument(file)) };
   return (message) =>

@@ -58,9 +58,9 @@ export function eligibleAccounts<A extends OwnedAccount>(
 }
 
 /**
- * Returns the account that serves a job: of the usable ones the one with the process of the conversation, else the one
- * that had its last turn, else one below its limit: the one whose turn is next, or the first one if they do not share jobs.
- * Returns null if no account is eligible.
+ * Returns the account that serves a job; null if no account is eligible. Usable accounts come before others. Of equally
+ * usable accounts, the first choice is the account whose process has the conversation, then the account of its last
+ * turn, then an account below its limit of jobs. Accounts that share jobs take turns; others are used in their order.
  */
 export function pickAccount<A>(eligible: readonly A[], stateOf: (account: A) => AccountState): PickedAccount<A> | null {
   const ranked = eligible.map((account) => {

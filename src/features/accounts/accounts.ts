@@ -82,7 +82,7 @@ export class CliAccounts implements Logins {
    * that every part that has it sees the present accounts.
    */
   readonly clis: AtLeastOne<ModelCli>;
-  /** The array of `clis`. */
+  /** Array behind `clis`, which changes in place when the accounts change. */
   readonly #inUse: [ModelCli, ...ModelCli[]];
   /** The logins of the service, one for each CLI. */
   readonly #serviceClis: AtLeastOne<ModelCli>;
@@ -182,8 +182,8 @@ export class CliAccounts implements Logins {
   }
 
   /**
-   * Replaces the accounts. An account with the same login keeps its processes and its state. A closed account serves
-   * nobody: neither the owners that it names, nor those that it had.
+   * Replaces the accounts. An account with the same login keeps its processes and its state. A closed account, whose
+   * line has a fault, serves no client; its present and former owners get no other account instead.
    */
   replace({ accounts, closed }: Pick<PreparedAccounts, 'accounts' | 'closed'>): void {
     const before = this.#named;

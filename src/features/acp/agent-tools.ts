@@ -173,7 +173,7 @@ function opened(properties: Readonly<Record<string, unknown>>): object {
   return Object.fromEntries(schemas);
 }
 
-/** Removes the line break, because a message in a body is not a line. */
+/** Returns a JSON-RPC message without its line break, for the body of an HTTP request. */
 function bodyOf(line: string): string {
   return line.trimEnd();
 }

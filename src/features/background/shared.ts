@@ -46,7 +46,7 @@ export const calls = {
   },
 };
 
-/** Makes the calls about jobs. */
+/** Connection of a worker to the primary, for calls about background jobs. */
 export type JobCalls = Pick<Peer<typeof calls, WorkerCalls>, 'call' | 'stream'>;
 
 export const metrics = {

@@ -106,7 +106,7 @@ function purposeIn(fields: ReadonlyMap<string, string>, usual: FilePurpose | nul
 }
 
 const [anchorField, secondsField] = ['expires_after[anchor]', 'expires_after[seconds]'] as const;
-/** Field of Anthropic's API for the same time. */
+/** Name of the field of Anthropic's API with the seconds until the file expires. */
 const anthropicField = 'expires_in_seconds';
 const knownFields: ReadonlySet<string> = new Set(['purpose', anchorField, secondsField, anthropicField]);
 

@@ -5,7 +5,7 @@ const maxJobs = 50;
 
 /** Owns the durations of recent jobs, and estimates from them when a retry may succeed. */
 export class RetryAdvice {
-  /** Milliseconds, oldest first. */
+  /** Durations of recent jobs in milliseconds, oldest first. */
   readonly #durations: number[] = [];
   readonly #slots: number;
 

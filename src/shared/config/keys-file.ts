@@ -196,7 +196,7 @@ function refusedKeyIn(line: string, taken: TakenKeys): ApiKey | null {
   return { name, digest: isOwn ? digest : '', ...refusedOptions };
 }
 
-/** Owns the names and digests in use. */
+/** Owns the names and digests of keys that earlier lines of the file have taken. */
 class TakenKeys {
   readonly #names = new Set<string>();
   readonly #namesByDigest = new Map<string, string>();

@@ -55,7 +55,7 @@ export interface FeatureEndpoint {
 
 /** API of other programs that a feature offers, for the documents. */
 export interface DoorDescription {
-  /** Section of the document. */
+  /** Title of the section in the OpenAPI document that has the endpoints. */
   readonly section: string;
   readonly endpoints: readonly FeatureEndpoint[];
   /** Body of errors. */
@@ -125,7 +125,7 @@ export function setupReportWith(features: readonly Pick<SharedFeature, 'port'>[]
 
 type WithDoorNames = Pick<SharedFeature, 'toolRoutes'>;
 
-/** Routes with tools. Metrics have a series for each from the start. */
+/** Routes whose requests may offer tools. The metrics of these routes exist from the start of the service. */
 export type DoorNames = Required<WithDoorNames>;
 
 /** Returns the routes with tools of all features. */

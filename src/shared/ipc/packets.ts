@@ -8,7 +8,7 @@ const id = z.int().nonnegative();
 
 /** Path of a long text in its message. The text itself was sent before, in pieces. */
 type TextPath = readonly (string | number)[];
-/** Checked by a function, because a message may have thousands of paths. */
+/** Schema of the path of a text in a message. A function checks it quickly: a message may have thousands of paths. */
 const textPath = z.custom<TextPath>(
   (value) => Array.isArray(value) && value.every((key) => typeof key === 'string' || Number.isInteger(key)),
 );

@@ -182,7 +182,7 @@ export class LogOutput implements LogDestination {
   readonly #target: LogTarget;
   readonly #clock: Clock;
   readonly #onLost: () => void;
-  /** Text of the next piece. */
+  /** Log lines that are collected until the next write. */
   #gathered = '';
   #gatheredBytes = 0;
   /** Pieces to write, oldest first. The first one may be in a write, or partly written. */

@@ -97,7 +97,7 @@ export class LimitedThread<Task, Answer> {
     const pool = new Pool<Task, Answer>({ filename, name, ...threads, idleTimeout, atomics: 'async' });
     return pool.on('error', (error) => {
       this.#onError(error);
-      this.#running?.abort(); // after an error, the pool would wait forever
+      this.#running?.abort(); // otherwise this task would wait for the pool forever
     });
   }
 

@@ -6,7 +6,7 @@ import type { AsyncHandler, Handler } from '../http/exchange.js';
 import { sendTyped } from '../http/responses.js';
 
 const folder = join(__dirname, '..', '..', '..', '..', 'docs');
-/** Committed file. A test compares it with the schemas. */
+/** Path of the OpenAPI document, a committed file that a test compares with the schemas. */
 const documentPath = join(folder, 'openapi.yaml');
 
 /**

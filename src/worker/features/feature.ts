@@ -20,7 +20,7 @@ import type { JobParts } from '../jobs/run-job.js';
 
 /** Parts of a worker that features may use. */
 export interface WorkerCore<C extends Calls = Calls> {
-  /** Makes the calls of the feature. */
+  /** Sends the feature's calls to the primary. */
   readonly primary: Pick<Peer<C, WorkerCalls>, 'call' | 'stream'>;
   readonly authority: Authority;
   readonly users: Pick<LocalUsers, 'admitProxy'>;

@@ -146,8 +146,8 @@ export class BodyMemory {
   }
 
   /**
-   * Closes the largest bodies of the client with the most bytes, if it has more than this client would have with its
-   * whole body.
+   * Makes room for a body: closes the largest bodies of the client that occupies the most memory, unless the sender of
+   * this body would then occupy more itself.
    */
   #makeRoomFor(body: ReceivedBody): void {
     while (this.#waiting.has(body) && body.waitedMs >= patienceMs) {

@@ -55,7 +55,7 @@ export class Connection {
     this.#sayLast = sayLast;
     this.#unread = new UnreadWatch(socket);
     const close = socket.destroySoon.bind(socket);
-    socket.destroySoon = () => this.#closeAfterBody(close); // Node calls it after an answer with `Connection: close`
+    socket.destroySoon = () => this.#closeAfterBody(close); // Node calls `destroySoon` after an answer with `Connection: close`
   }
 
   get isIdle(): boolean {

@@ -128,7 +128,7 @@ export function answerError(log: Logger) {
   return (thrown: unknown, _req: Request, res: Reply, _next: NextFunction): void => {
     const isOurFault = isDefect(thrown) && !isBadPath(thrown) && !comesTooLate(thrown, res);
     if (isOurFault) log.error('internal_error', { request_id: res.locals.requestId, error: describeError(thrown) });
-    if (res.writableEnded) return; // already answered: the last event of a stream, or a refusal by the server
+    if (res.writableEnded) return; // the answer has ended: a stream has sent its last event, or the server has refused the request
     if (isCancelled(thrown) || res.headersSent || res.destroyed) return void res.destroy();
     sendError(res, isBadPath(thrown) ? invalid('path', 'contains an invalid percent escape') : toRelayError(thrown));
   };

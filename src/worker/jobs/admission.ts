@@ -36,7 +36,7 @@ export interface JobAdmission {
   /** Reads the files to which requests refer; null if this service stores no files. */
   readonly readFiles: ReadReferences | null;
   readonly offlineRoutes: OfflineRoutes;
-  /** Null if each request waits for its answer. */
+  /** Accepts background jobs; null if the service has none, so that each request waits for its answer. */
   readonly leaveJob: LeaveJob | null;
   /** Returns the fields that features add to the answer of GET /jobs/{job_id}. */
   jobFields(job: Pick<JobView, 'client' | 'requestId'>): Promise<object>;

@@ -11,7 +11,7 @@ export type FillFiles = (body: object, forms: FileForms) => Promise<void>;
 export interface OfflineRequest {
   readonly parsed: ParsedRequest;
   readonly isLegacyCall?: boolean;
-  /** See `JobForm`. */
+  /** Fields of the request that the stored answer repeats, as in `JobForm`. */
   readonly repeated?: JobForm['repeated'];
 }
 

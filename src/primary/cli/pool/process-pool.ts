@@ -85,7 +85,7 @@ export interface PoolParts {
 /** Process that was claimed for the next turn of its conversation. */
 type LiveProcess = Pick<CliLease, 'process' | 'heldMs'> & Pick<ConversationState, 'callIds'>;
 
-/** Messages of a turn that its process already has, beside those of a live session. */
+/** Messages of a turn that a live or rewound process already has, so that they are not sent to it again. */
 interface KnownMessages extends Omit<LiveProcess, 'process'> {
   /** Number of messages that a rewound process has kept. */
   readonly keptCount?: number;
