@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { accessSync, closeSync, constants, openSync, readFileSync, writeSync } from 'node:fs';
 import { mkdir, readFile, rm } from 'node:fs/promises';
-import { availableParallelism } from 'node:os';
+import { availableParallelism, cpus } from 'node:os';
 import { delimiter, join, relative } from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
 import { optionalPackages, packages, type Suite, suites, type Variant } from './suites.js';
@@ -108,8 +108,10 @@ class Runner {
     const path = bin === null ? {} : { PATH: `${bin}${delimiter}${process.env.PATH}` };
     const env = { ...variant?.env, ...path, SUITE: name, VARIANT: variant?.name };
     const node = bin === null ? process.execPath : join(bin, 'node');
+    const options = ['--json', `--outputFile=${file}`];
     // The tests that were asked for may all be in another variant.
-    const options = ['--json', `--outputFile=${file}`, ...(variant?.files === undefined ? [] : ['--passWithNoTests'])];
+    if (variant?.files !== undefined) options.push('--passWithNoTests');
+    if (variant?.tests !== undefined && args.length === 0) options.push(`--testNamePattern=${variant.tests}`);
     if (variant !== undefined) writeSync(output === 'inherit' ? 1 : output, `\n${label}\n`);
     const isGreen = await this.#start([node, jestProgram, ...options, ...args], env, output);
     const { testResults } = await resultsIn(file);
@@ -229,6 +231,13 @@ export function report(outcomes: readonly Outcome[]): string {
   return `\n${['What each suite took:', ...rows, ...failed, ...again].join('\n')}\n`;
 }
 
+/** Returns the time of all processors since the start of the machine, and the part of it in which they worked. */
+function processorTimes(): { readonly all: number; readonly busy: number } {
+  const times = cpus().map((cpu) => cpu.times);
+  const all = times.reduce((sum, { user, nice, sys, idle, irq }) => sum + user + nice + sys + idle + irq, 0);
+  return { all, busy: all - times.reduce((sum, { idle }) => sum + idle, 0) };
+}
+
 function isOnPath(program: string): boolean {
   return (process.env.PATH ?? '').split(delimiter).some((folder) => {
     try {
@@ -278,11 +287,15 @@ async function main([name = '', ...args]: readonly string[]): Promise<void> {
   }
   await mkdir(results, { recursive: true });
   const runner = new Runner();
+  const before = processorTimes();
   const outcomes =
     suite === undefined
       ? await runBeside(chosen, availableParallelism(), (each) => runner.runQuietly(each, suites[each] as Suite))
       : [await runner.run(name, suite, args, 'inherit')];
   process.stdout.write(report(outcomes));
+  const { all, busy } = processorTimes();
+  const share = (busy - before.busy) / (all - before.all);
+  process.stdout.write(`The processors were busy for ${Math.round(100 * share)} % of the time.\n`);
   process.exitCode = outcomes.every(({ isGreen }) => isGreen) ? 0 : 1;
 }
 

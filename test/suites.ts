@@ -44,6 +44,8 @@ export interface Variant {
   readonly node?: string;
   /** As in the suite: only these files of it. */
   readonly files?: readonly string[];
+  /** Regular expression for the names of tests, if only some are different here. `npx jest` does not know it. */
+  readonly tests?: string;
   readonly env?: Readonly<Record<string, string>>;
 }
 
@@ -99,9 +101,14 @@ export const suites: Readonly<Record<string, Suite>> = {
     processors: 2,
     needs: ['faketime', 'pdftotext', 'redis-server', 'setpriv', 'strace'],
   },
+  /** The service without each of its features. */
+  features: { files: ['service/features/.*'], timeLimitMs: 300_000, workers: 2, processors: 2 },
   /** Other real model CLIs, each against a stub of its API, and coding agents as clients. Some need seconds of a processor for each start. */
   agents: { files: ['programs/agents/.*'], timeLimitMs: 240_000, workers: 1, processors: 0.75 },
-  /** The real claude against a stub of its API: all tests with the newest, those of the adapter with older ones. */
+  /**
+   * The real claude against a stub of its API: all tests with the newest. With the oldest those of the adapter; with one between them
+   * the options that only it gets in another way than the newest, and its renewed processes, which the oldest does not have.
+   */
   claude: {
     files: ['programs/claude/.*'],
     timeLimitMs: 120_000,
@@ -109,11 +116,16 @@ export const suites: Readonly<Record<string, Suite>> = {
     processors: 0.75,
     variants: [
       { name: 'newest' },
-      ...['2.1.328', '2.1.197'].map((version) => ({
-        name: version,
-        files: [`programs/claude/(adapter|citations|told|thoughts${version === '2.1.197' ? '' : '|renewed|rewound'})`],
-        env: { TESTED_CLAUDE: version },
-      })),
+      {
+        name: '2.1.328',
+        files: ['programs/claude/(told|renewed|rewound)'],
+        env: { TESTED_CLAUDE: '2.1.328', RENEWED_QUESTIONS: '29' },
+      },
+      {
+        name: '2.1.197',
+        files: ['programs/claude/(adapter|citations|told|thoughts)'],
+        env: { TESTED_CLAUDE: '2.1.197' },
+      },
     ],
   },
   /** Under the oldest Node that package.json allows, and of each later line of releases the newest when this was written. */
@@ -148,7 +160,7 @@ export const suites: Readonly<Record<string, Suite>> = {
   sdks: { files: ['programs/sdks/.*'], timeLimitMs: 120_000, workers: 1, processors: 0.5, needs: ['curl', 'pip3'] },
   /** What others have written to check a service by. `programs/standards/expected.ts` has what fails, and why. */
   standards: { files: ['programs/standards/.*'], timeLimitMs: 120_000, workers: 1, processors: 0.5 },
-  /** Two lines of releases that have SQLite. Under the older one only what calls SQLite itself: the rest is the same code. */
+  /** Two lines of releases that have SQLite. Under the older one only how SQLite itself is called: the statements are the same. */
   store: {
     files: ['programs/store/.*'],
     timeLimitMs: 120_000,
@@ -157,7 +169,12 @@ export const suites: Readonly<Record<string, Suite>> = {
     needs: ['redis-server'],
     variants: [
       { name: 'Node 24.21.0', node: '24.21.0' },
-      { name: 'Node 22.23.3', node: '22.23.3', files: ['programs/store/sqlite'] },
+      {
+        name: 'Node 22.23.3',
+        node: '22.23.3',
+        files: ['programs/store/sqlite'],
+        tests: '^(A store \\(SQLite\\)|The files of SQLite|Usage in a file|Changes that share|A service)',
+      },
     ],
   },
   /** The console in a real Chromium, and what a browser can do differently in a real Firefox. */
@@ -172,6 +189,25 @@ export const suites: Readonly<Record<string, Suite>> = {
       {
         name: 'Firefox',
         files: ['programs/console/(access|ask|conversations|shell)'],
+        // Storage, reloads, the clipboard, files, keys, aborted requests, the cache, formulas and narrow pages.
+        tests: `(${[
+          ...[
+            'in the tab only',
+            'across a reload',
+            'after a reload',
+            'copies code',
+            'by paste and by drop',
+            'keyboard only',
+          ],
+          ...[
+            'stops an answer',
+            'formulas',
+            'renamed in place',
+            'narrow page',
+            'The console in a browser',
+            'as down while',
+          ],
+        ].join('|')})`,
         env: { TESTED_BROWSER: 'firefox' },
       },
     ],
@@ -210,8 +246,6 @@ export const suites: Readonly<Record<string, Suite>> = {
   image: { command: ['test/programs/image/run'], processors: 1, needs: ['buildah', 'debootstrap', 'ip'] },
   /** A release, tried as a user gets it. */
   production: { command: ['.ci/production'], processors: 1, needs: ['chromium', 'tmux'] },
-  /** The service without each of its features. */
-  features: { files: ['service/features/.*'], timeLimitMs: 300_000, workers: 2, processors: 2 },
   /** deploy/proxy: Caddy and nginx in front of the service, with TLS. */
   proxy: { files: ['programs/proxy/.*'], timeLimitMs: 60_000, workers: 1, processors: 1, needs: ['caddy', 'nginx'] },
   /** 100,000 random sequences. */

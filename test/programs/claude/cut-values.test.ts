@@ -33,36 +33,43 @@ afterAll(async () => {
   await api.close();
 });
 
-describe.each(['max_tokens', 'model_context_window_exceeded'])('A value that the API cuts because of %s', (reason) => {
-  it.each<[string, object, object]>([
-    ['/ask', { prompt: 'List.', schema }, { response: piece, incomplete: true }],
-    ['/chat', { message: 'List.', schema }, { response: piece, incomplete: true }],
-    [
-      '/v1/chat/completions',
-      { messages: [hi], response_format: chatFormat },
-      { choices: [{ message: { content: piece }, finish_reason: 'length' }] },
-    ],
-    [
-      '/v1/responses',
-      { input: 'List.', text: textFormat },
-      { status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' } },
-    ],
-    [
-      '/v1/messages',
-      { messages: [hi], max_tokens: 9, output_config: { format: { type: 'json_schema', schema } } },
-      { content: [{ type: 'text', text: piece }], stop_reason: 'max_tokens' },
-    ],
-    [
-      '/api/chat',
-      { messages: [hi], format: schema, stream: false },
-      { message: { content: piece }, done_reason: 'length' },
-    ],
-    [
-      '/mcp',
-      { jsonrpc: '2.0', id: 1, method: 'tools/call', params: mcpCall },
-      { result: { content: [{ text: piece }, { text: expect.stringContaining('incomplete') }] } },
-    ],
-  ])('is sent as it is, and the model is not asked to repair it: %s', async (path, body, expected) => {
+/** Each API, with the request and the answer. */
+const asked: readonly (readonly [path: string, body: object, answer: object])[] = [
+  ['/ask', { prompt: 'List.', schema }, { response: piece, incomplete: true }],
+  ['/chat', { message: 'List.', schema }, { response: piece, incomplete: true }],
+  [
+    '/v1/chat/completions',
+    { messages: [hi], response_format: chatFormat },
+    { choices: [{ message: { content: piece }, finish_reason: 'length' }] },
+  ],
+  [
+    '/v1/responses',
+    { input: 'List.', text: textFormat },
+    { status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' } },
+  ],
+  [
+    '/v1/messages',
+    { messages: [hi], max_tokens: 9, output_config: { format: { type: 'json_schema', schema } } },
+    { content: [{ type: 'text', text: piece }], stop_reason: 'max_tokens' },
+  ],
+  [
+    '/api/chat',
+    { messages: [hi], format: schema, stream: false },
+    { message: { content: piece }, done_reason: 'length' },
+  ],
+  [
+    '/mcp',
+    { jsonrpc: '2.0', id: 1, method: 'tools/call', params: mcpCall },
+    { result: { content: [{ text: piece }, { text: expect.stringContaining('incomplete') }] } },
+  ],
+];
+
+describe.each([
+  ['max_tokens', asked],
+  // Both reasons end the answer of an API in the same way: test/service/faults/endings.test.ts.
+  ['model_context_window_exceeded', asked.slice(0, 1)],
+] as const)('A value that the API cuts because of %s', (reason, requests) => {
+  it.each(requests)('is sent as it is, and the model is not asked to repair it: %s', async (path, body, expected) => {
     const cut = endsFor(reason, saysAndCalls('', { name: 'StructuredOutput', input: {}, json: piece }));
     // The CLI may begin one more request before it has ended, also one of the test before.
     const earlier = new Set(sessions);

@@ -10,7 +10,7 @@ import {
 import type { Service } from '../../support/service/service.js';
 
 /** Number of random histories of other models. ODD_HISTORIES=500 tests more. */
-const count = Number(process.env.ODD_HISTORIES ?? 60);
+const count = Number(process.env.ODD_HISTORIES ?? 32);
 const seed = Number(process.env.PROPERTY_SEED ?? Date.now() % 2 ** 31);
 const limitMs = Math.max(600_000, 3000 * count);
 const beside = 4;

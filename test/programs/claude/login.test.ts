@@ -40,11 +40,11 @@ function expectOrderlyJobs({ jobs }: LoginTrialResult): void {
 }
 
 describe('The login files of claude', () => {
-  it('survive 20 renewals during jobs, checks, cancellations, timeouts, drains and restarts', async () => {
+  it('survive 8 renewals during jobs, checks, cancellations, timeouts, drains and restarts', async () => {
     // Claude renews a token that expires within 300,000 ms.
     const livesMs = (token: number) => (token % 10 === 0 ? 304_000 : 300_300);
     await using endpoint = await TokenEndpoint.start({ livesMs, delayMs });
-    const result = await tryLogin(api, endpoint, { refreshes: 20, endsAt: [6] });
+    const result = await tryLogin(api, endpoint, { refreshes: 8, endsAt: [4] });
     expect(endpoint.refused).toBe(0);
     expect(await endpoint.login.isStored()).toBe(true);
     expectOrderlyJobs(result);
@@ -97,9 +97,7 @@ describe('The login files of claude', () => {
 
   it.each([
     ['its workers end all other processes at once', true, false],
-    ['the same, without cgroups', false, false],
-    ['the next start waits', true, true],
-    ['the same, without cgroups', false, true],
+    ['the next start waits, without cgroups', false, true],
   ])('survive a kill of the service in the middle of a renewal: %s', async (_, hasCgroups, killsWorkers) => {
     await using otherPlace = await temporaryFolder();
     await using endpoint = await TokenEndpoint.start({

@@ -8,7 +8,6 @@ import {
 } from '../../support/agents/messages-api-stub.js';
 import { until } from '../../support/basics/until.js';
 import { metric } from '../../support/documents/exposition.js';
-import { headersOf, type KeyHolder, writeNamedKeys } from '../../support/doors/named-keys.js';
 import { recovers } from '../../support/jobs/jobs.js';
 import type { Service } from '../../support/service/service.js';
 
@@ -82,48 +81,5 @@ describe('The quota of the claude account', () => {
     expect((await service.post('/ask', opus)).body).toMatchObject({ reason: 'quota' });
     expect((await service.post('/ask', { prompt: 'Hello' })).body.response).toBe('Hello');
     expect((await service.get('/health')).body.status).toBe('ok');
-  });
-
-  it('is not affected by an overloaded API', async () => {
-    await using service = await startWithClaude(api, { env: noSpares });
-    api.behave = () => refusals.overloaded;
-    expect((await service.post('/ask', { prompt: 'Hello' })).body.reason).toBe('overloaded');
-    api.behave = echoes;
-    expect((await service.post('/ask', { prompt: 'Again' })).body.response).toBe('Again');
-  });
-});
-
-describe('A model that the account may not use', () => {
-  it('does not affect other models: a 403 blocks its jobs only, once two clients have received it', async () => {
-    await using keys = await writeNamedKeys();
-    await using service = await startWithClaude(api, { env: { ...noSpares, ...keys.env } });
-    api.behave = (request) => (request.body.model === 'claude-locked' ? refusals.forbidden : echoes(request));
-    const ask = async (holder: KeyHolder, model?: string) =>
-      (await service.post('/ask', { prompt: 'Hello', model }, headersOf(holder))).body;
-    expect((await ask('alice')).response).toBe('Hello');
-    for (let n = 0; n < 3; n++) expect((await ask('bob', 'claude-locked')).reason).toBe('auth');
-    expect((await breakerOf(service)).state).toBe('closed');
-    expect((await service.get('/health')).body.status).toBe('ok');
-    expect((await ask('alice', 'claude-locked')).reason).toBe('auth');
-    const asked = api.requests.length;
-    expect((await ask('bob', 'claude-locked')).message).toMatch(/may not use this model; no job is started before/);
-    expect(api.requests).toHaveLength(asked);
-    expect((await ask('alice')).response).toBe('Hello');
-    expect((await ask('bob', 'opus')).response).toBe('Hello');
-    expect((await service.get('/health')).body.status).toBe('ok');
-  });
-});
-
-describe('A token that the API keeps rejecting', () => {
-  it('blocks jobs from the second failure on, although claude reports that it is logged in', async () => {
-    await using service = await startWithClaude(api, { env: { ...noSpares, ...token } });
-    api.behave = () => refusals.forbidden;
-    for (let n = 0; n < 2; n++) expect((await service.post('/ask', { prompt: 'Hello' })).body.reason).toBe('auth');
-    const asked = api.requests.length;
-    expect((await service.post('/ask', { prompt: 'Hello' })).body).toMatchObject({
-      reason: 'auth',
-      message: expect.stringMatching(/^the credential of the model CLI is refused; no job is started before 20/),
-    });
-    expect(api.requests).toHaveLength(asked);
   });
 });

@@ -28,7 +28,7 @@ import { type NamedKeys, writeNamedKeys } from '../../support/doors/named-keys.j
 import type { Service } from '../../support/service/service.js';
 
 /** Number of questions. RENEWED_QUESTIONS=2000 asks more. */
-const count = Number(process.env.RENEWED_QUESTIONS ?? 87);
+const count = Number(process.env.RENEWED_QUESTIONS ?? 58);
 /** Processes that wait for results in vain would otherwise take all places of sessions. */
 const brief = { MODEL_API_SESSION_IDLE_SECONDS: '10' };
 const words = Array.from({ length: 100 }, (_, at) => `${at} `);

@@ -93,7 +93,7 @@ describe('A message to an answer of the real claude', () => {
   });
 });
 
-const tries = triesOr(40);
+const tries = triesOr(20);
 
 /** Returns the texts that the model gets with a request. */
 function textsOf({ body }: MessagesRequest): readonly string[] {

@@ -127,15 +127,4 @@ describe('A web search with the real claude', () => {
     const unfit = await service.post('/v1/responses', withSchema, searcher);
     expect([unfit.status, unfit.text]).toEqual([400, expect.stringContaining('cannot be used with a schema')]);
   });
-
-  it('needs the option of the key', async () => {
-    await using service = await startSearching(api, folder.path, 'scopes=ask');
-    const { status, text } = await service.post(
-      '/v1/chat/completions',
-      { model: 'opus', messages, tools: [tool] },
-      searcher,
-    );
-    expect([status, text]).toEqual([400, expect.stringContaining('option search=on')]);
-    expect(api.requests).toEqual([]);
-  });
 });

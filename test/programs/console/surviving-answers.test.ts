@@ -10,7 +10,7 @@ import { clearAway } from '../../support/jobs/jobs.js';
 import { startCuttingProxy } from '../../support/service/cutting-proxy.js';
 import { type Service, startService, startWithProgram, twoWorkers } from '../../support/service/service.js';
 
-const cuts = 50;
+const cuts = 20;
 
 /** Returns a program that counts until the file `end` exists. */
 function countingProgram(end: string): string {

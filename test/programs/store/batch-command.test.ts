@@ -8,11 +8,11 @@ import { spawnCommand } from '../../support/clients/command.js';
 import { untilTreeGone } from '../../support/jobs/jobs.js';
 import { script, startWithProgram } from '../../support/service/service.js';
 
-const count = 300;
+const count = 120;
 const slots = 4;
 const goneMs = 10_000;
 /** Numbers of answers at which the command and the service are killed. */
-const killsAt = { command: [10, 120, 200], service: [60, 160] };
+const killsAt = { command: [10, 50, 90], service: [30, 70] };
 
 describe('The command batch', () => {
   it('answers each prompt once, although it and the service are killed', async () => {

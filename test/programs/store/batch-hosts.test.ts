@@ -10,8 +10,8 @@ import { batchOf } from '../../support/stores/file-store-contract.js';
 import { openRedisAt, startRedis } from '../../support/stores/redis-server.js';
 import { acceptedJob } from '../../support/stores/shared-jobs.js';
 
-const lines = 400;
-const kills = 4;
+const lines = 160;
+const kills = 3;
 const slots = 4;
 /** Longer than the lease of a batch. */
 const pauseMs = 18_000;

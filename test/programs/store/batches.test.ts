@@ -6,8 +6,8 @@ import { untilTreeGone } from '../../support/jobs/jobs.js';
 import { script, startWithProgram } from '../../support/service/service.js';
 
 /** `BATCH_LINES=10000` for more. */
-const lines = Number(process.env.BATCH_LINES ?? 1000);
-const kills = Number(process.env.STORE_KILLS ?? 4);
+const lines = Number(process.env.BATCH_LINES ?? 240);
+const kills = Number(process.env.STORE_KILLS ?? 3);
 const slots = 8;
 const goneMs = 10_000;
 
@@ -30,7 +30,7 @@ describe('A killed service', () => {
         const file = await upload(service, text);
         id = (await createBatch(service, file.body.id)).body.id;
       }
-      await new Promise((resolve) => setTimeout(resolve, 500 + Math.random() * 2500));
+      await new Promise((resolve) => setTimeout(resolve, 300 + Math.random() * 1200));
       service.process.kill('SIGKILL');
       await service.exited;
       await untilTreeGone(service, goneMs);

@@ -8,7 +8,7 @@ import { follow } from '../../support/clients/event-stream.js';
 import { untilTreeGone } from '../../support/jobs/jobs.js';
 import { type Service, script, startWithProgram } from '../../support/service/service.js';
 
-const kills = Number(process.env.STORE_KILLS ?? 6);
+const kills = Number(process.env.STORE_KILLS ?? 4);
 const clients = 4;
 const longestMs = 800;
 /** Time in which the workers terminate the remaining processes of its jobs. */

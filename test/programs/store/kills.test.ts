@@ -6,7 +6,7 @@ import { chatOf, startListener } from '../../support/clients/chat.js';
 import { untilTreeGone } from '../../support/jobs/jobs.js';
 import type { Service } from '../../support/service/service.js';
 
-const kills = Number(process.env.STORE_KILLS ?? 6);
+const kills = Number(process.env.STORE_KILLS ?? 4);
 const clients = 6;
 const longestMs = 800;
 /** Time in which the workers terminate the remaining processes of its jobs. */

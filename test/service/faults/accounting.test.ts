@@ -3,7 +3,7 @@ import { runWithFaults, startFaulty } from '../../support/service/faulty-run.js'
 import { everyKind } from '../../support/service/random-faults.js';
 
 /** FAULT_JOBS and FAULT_SEED select another run; `npm run bench -- accounting` runs ten thousand jobs. */
-const jobs = Number(process.env.FAULT_JOBS ?? 500);
+const jobs = Number(process.env.FAULT_JOBS ?? 250);
 const seed = Number(process.env.FAULT_SEED ?? Date.now() % 1_000_000);
 
 describe('Jobs admitted while workers and programs are killed and stopped', () => {

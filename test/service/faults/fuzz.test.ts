@@ -8,7 +8,7 @@ import { Contract } from '../../support/doors/contract.js';
 import { recovers, runtimeOf } from '../../support/jobs/jobs.js';
 import { startWithProgram, twoWorkers } from '../../support/service/service.js';
 
-const requests = Number(process.env.FUZZ_REQUESTS ?? 2000);
+const requests = Number(process.env.FUZZ_REQUESTS ?? 1000);
 const seed = Number(process.env.FUZZ_SEED ?? Date.now() % 2 ** 31);
 const lanes = 8;
 const key = 'key-of-the-fuzzer';

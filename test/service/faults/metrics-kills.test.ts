@@ -3,7 +3,7 @@ import { RawConnection, request } from '../../support/clients/raw-http.js';
 import { Exposition, fallen } from '../../support/documents/exposition.js';
 import { type Service, startService } from '../../support/service/service.js';
 
-const kills = 25;
+const kills = 12;
 /** Time limit of every scrape, also while a worker does not answer. */
 const scrapeLimitMs = 1000;
 /**

@@ -10,7 +10,7 @@ import { killIfAlive } from '../../support/processes/processes.js';
 import { type Service, twoWorkers } from '../../support/service/service.js';
 
 const seed = 20_240_611;
-const jobs = 500;
+const jobs = 250;
 const callers = 8;
 const maxPauseMs = 200;
 const limitMs = 240_000;

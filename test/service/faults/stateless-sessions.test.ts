@@ -6,7 +6,7 @@ import { assistant, type Said, StatelessClient, user } from '../../support/clien
 import { metric } from '../../support/documents/exposition.js';
 import { type Service, script, startService, twoWorkers } from '../../support/service/service.js';
 
-const conversations = 1000;
+const conversations = 300;
 const keys = { ada: 'first-key-of-ada', bob: 'second-key-of-bob' };
 
 function start(env: Readonly<Record<string, string>> = {}): Promise<Service> {
@@ -56,7 +56,7 @@ describe('A client that sends its conversation with each request', () => {
     expect((await client.say('turn 4')).session).toBe('replay');
   });
 
-  it('never shares a process with another client, though both send the same messages a thousand times', async () => {
+  it('never shares a process with another client, though both send the same messages hundreds of times', async () => {
     await using folder = await temporaryFolder();
     const path = join(folder.path, 'keys');
     await writeFile(path, `ada ${keys.ada}\nbob ${keys.bob}\n`, { mode: 0o600 });

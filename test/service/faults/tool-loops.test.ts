@@ -7,7 +7,7 @@ import { type Service, startService, twoWorkers } from '../../support/service/se
 const seed = Number(process.env.FAULT_SEED ?? Date.now() % 1_000_000);
 const clients = 20;
 const loopsForKill = 5;
-const loops = Number(process.env.TOOL_LOOPS ?? 200);
+const loops = Number(process.env.TOOL_LOOPS ?? 100);
 
 /** End of a loop: its text, the status of an error, or a lost connection. */
 type Ending = 'answered' | 'lost' | number;

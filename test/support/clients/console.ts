@@ -84,6 +84,8 @@ const layoutFaults = `{
 const pictures = join(root, 'reports', 'console');
 const sizes = { wide: { width: 1280, height: 800 }, narrow: { width: 360, height: 740 } } as const;
 type Size = keyof typeof sizes;
+/** Of two sizes each has one scheme, because the colours do not depend on the size. */
+const coloursAt = { wide: ['light'], narrow: ['dark'] } as const;
 
 /**
  * Checks the page at each size for clipped parts. In Chromium, also light and dark: saves pictures to reports/console,
@@ -95,7 +97,7 @@ export async function expectGoodLooks(page: Page, name: string, looks: readonly 
     await page.setViewportSize(sizes[size]);
     expect([name, size, await page.evaluate(layoutFaults)]).toEqual([name, size, []]);
     if (isFirefox) continue; // same colours and roles there
-    for (const colorScheme of ['light', 'dark'] as const) {
+    for (const colorScheme of looks.length === 1 ? (['light', 'dark'] as const) : coloursAt[size]) {
       await page.emulateMedia({ colorScheme });
       expect(await violationsOf(page)).toEqual([]);
       await page.screenshot({ path: join(pictures, `${name}-${size}-${colorScheme}.png`) });

@@ -14,19 +14,3 @@ export const oneKey = { MODEL_API_KEY: keys.alice['x-api-key'] } as const;
 
 /** Returns the same running service to every test that calls it. */
 export type Running = () => Promise<Service>;
-
-/**
- * Starts a stub of a model's API for each model, when it is needed first: services of several models run beside each other. All are
- * closed after the last test of the file.
- */
-export function stubOfEach<Stub extends { close(): Promise<void> }>(start: (model: Model) => Promise<Stub>) {
-  const stubs = new Map<Model, Promise<Stub>>();
-  afterAll(async () => {
-    for (const stub of stubs.values()) await (await stub).close();
-  });
-  return (model: Model): Promise<Stub> => {
-    const stub = stubs.get(model) ?? start(model);
-    stubs.set(model, stub);
-    return stub;
-  };
-}

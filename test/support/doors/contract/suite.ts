@@ -32,10 +32,9 @@ export function describeContract(name: string, start: Start): void {
 }
 
 /** Tests that part of the HTTP contract that depends on the model CLI. The demo model shows the rest. */
-export function describeModelContract(name: string, start: Start, takesMessages = false): void {
+export function describeModelContract(name: string, start: Start): void {
   describe(`The contract of jobs, with ${name},`, () => {
-    const { answering, stalling } = describeAnswers(start);
-    if (takesMessages) describeMessages(answering, stalling);
+    describeAnswers(start);
   });
 }
 
