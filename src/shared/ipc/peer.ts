@@ -52,7 +52,7 @@ export type Handlers<C extends Calls> = {
 export const streamWindow = 8;
 
 /** Owns the credit and the signal of one stream that this end serves. */
-export class ServedStream {
+class ServedStream {
   readonly #controller = new AbortController();
   #credit = streamWindow;
   #wake: (() => void) | undefined;
