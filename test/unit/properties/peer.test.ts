@@ -90,6 +90,10 @@ class PeerPlayer implements Player<PeerStep> {
       ok(call.yielded >= call.taken);
       ok(call.yielded - call.taken <= streamWindow + 1); // the last one waits for credit
     }
+    deepEqual(
+      this.#calls.flatMap(({ ends }) => ends).filter((end) => end === 'ERR_ASSERTION'),
+      [],
+    ); // each item came in its order
     deepEqual(this.#faults, []);
   }
 

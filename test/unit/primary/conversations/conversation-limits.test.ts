@@ -29,6 +29,34 @@ describe('The limit on the number of conversations', () => {
     expect([harness.has(id), harness.has(other), harness.has(begun)]).toEqual([true, false, true]);
     expect(harness.has(harness.chat())).toBe(true);
   });
+
+  it('is enforced by evicting exactly the least recently active', () => {
+    const harness = new StoreHarness({ maxConversations: 1000 });
+    const ids = Array.from({ length: 1000 }, () => harness.chat());
+    const revived = ids.filter((_, number) => number % 3 === 0);
+    for (const id of revived) harness.chat(id);
+    const later = Array.from({ length: 500 }, () => harness.chat());
+    const idle = ids.filter((id) => !revived.includes(id));
+    const expected = [...idle.slice(500), ...revived, ...later];
+    expect([...ids, ...later].filter((id) => harness.has(id)).sort()).toEqual(expected.sort());
+    expect(harness.removed).toEqual(Array.from({ length: 500 }, () => 'evicted'));
+    expect(harness.store.counts).toMatchObject({ conversations: 1000, created: 1500 });
+  });
+
+  it('admits a new one when a conversation in use is deleted', () => {
+    const harness = new StoreHarness({ maxConversations: 1 });
+    const id = harness.chat();
+    const turn = harness.open(id);
+    expect(failureOf(() => harness.open(null))).toMatchObject(everyOneInUse);
+    harness.store.remove(id, 'alice');
+    const next = harness.chat();
+    turn.commit('More', 'Yes', 1);
+    turn[Symbol.dispose]();
+    expect(harness.has(next)).toBe(true);
+    expect(failureOf(() => harness.chat())).toBeNull();
+    using _one = harness.open(null);
+    expect(failureOf(() => harness.open(null))).toMatchObject(everyOneInUse); // each place was released only once
+  });
 });
 
 describe('The limit on the text of all conversations', () => {
@@ -51,6 +79,17 @@ describe('The limit on the text of all conversations', () => {
     const begin = (bytes: number) => harness.store.turn(null, 'alice', 's'.repeat(600), bytes);
     expect(failureOf(() => begin(400))).toBeNull();
     expect(failureOf(() => begin(401))).toMatchObject({ code: 'validation_error' });
+  });
+
+  it('is enforced as soon as a conversation is idle again, if all were in use', () => {
+    const harness = new StoreHarness({ maxBytes: 1000 });
+    const [first = '', second = ''] = [395, 495].map((size) => harness.chat(null, 'alice', 'x'.repeat(size)));
+    const turns = [harness.open(first), harness.open(second)];
+    turns[1]?.commit('y'.repeat(195), 'Hello', 1);
+    expect(harness.store.counts.bytes).toBe(1100);
+    for (const turn of turns) turn[Symbol.dispose]();
+    expect([harness.has(first), harness.has(second)]).toEqual([false, true]);
+    expect(harness.store.counts.bytes).toBe(700);
   });
 });
 
@@ -101,5 +140,36 @@ describe('The limit on the text of one conversation', () => {
     const harness = new StoreHarness({ maxBytes: 10_000_000, maxBytesEach: 2.5 * 1024 ** 2 });
     const { message } = failureOf(() => harness.store.turn(null, 'alice', null, 3_000_000)) ?? {};
     expect(message).toContain('larger than 2.5 MB');
+  });
+});
+
+describe('The share of a client', () => {
+  function idsOf(harness: StoreHarness, owner: string, count: number): string[] {
+    return Array.from({ length: count }, () => harness.chat(null, owner));
+  }
+
+  it('is protected from a client with more, which evicts its conversations first, the least recently active one', () => {
+    const harness = new StoreHarness({ maxConversations: 100 });
+    const modest = idsOf(harness, 'modest', 25);
+    const greedy = idsOf(harness, 'greedy', 1000);
+    expect(modest.filter((id) => harness.has(id, 'modest'))).toEqual(modest);
+    expect(greedy.filter((id) => harness.has(id, 'greedy'))).toEqual(greedy.slice(-75));
+  });
+
+  it('is used only by the conversations that the client still has', () => {
+    const harness = new StoreHarness({ maxBytes: 1000 });
+    const small = harness.chat(null, 'former');
+    for (const size of [600, 600, 600]) harness.store.remove(harness.chat(null, 'former', 'x'.repeat(size)), 'former');
+    for (let count = 0; count < 5; count++) harness.chat(null, 'greedy', 'x'.repeat(300));
+    expect(harness.has(small, 'former')).toBe(true);
+  });
+
+  it('is reclaimed only from conversations that are not in use', () => {
+    const harness = new StoreHarness({ maxConversations: 4 });
+    const greedy = idsOf(harness, 'greedy', 4);
+    const turns = greedy.slice(0, 2).map((id) => harness.open(id, 'greedy'));
+    harness.chat(null, 'modest');
+    expect(greedy.map((id) => harness.has(id, 'greedy'))).toEqual([true, true, false, true]);
+    for (const turn of turns) turn[Symbol.dispose]();
   });
 });

@@ -1,4 +1,4 @@
-import { StoreHarness } from '../../../support/stores/conversations.js';
+import { StoreHarness, ttlMs } from '../../../support/stores/conversations.js';
 
 /** Returns all pages as IDs. Calls `meanwhile` after each. */
 function pagesOf({ store }: StoreHarness, limit: number, meanwhile: (page: number) => void = () => {}): string[][] {
@@ -56,6 +56,17 @@ describe('The list of conversations', () => {
     const ids = [harness.chat(), harness.chat()];
     const expected = ids.reverse().slice(0, count);
     expect(harness.store.list('alice', before, 50).conversations.map(({ id }) => id)).toEqual(expected);
+  });
+
+  it('contains no expired conversation, unless it is in use', async () => {
+    const harness = new StoreHarness();
+    const [busy] = [harness.chat(), harness.chat()];
+    using _turn = harness.open(busy ?? null);
+    const { next } = harness.store.list('alice', null, 1);
+    await harness.clock.advance(ttlMs);
+    const young = harness.chat();
+    expect(harness.store.list('alice', null, 50).conversations.map(({ id }) => id)).toEqual([young, busy]);
+    expect(harness.store.list('alice', next, 50).conversations.map(({ id }) => id)).toEqual([busy]);
   });
 });
 

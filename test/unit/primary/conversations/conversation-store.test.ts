@@ -125,6 +125,34 @@ describe('A conversation', () => {
     await harness.clock.advance(1);
     expect([harness.has(id), harness.removed]).toEqual([false, ['expired']]);
   });
+
+  it('does not expire while a turn runs or waits, but immediately after a turn without changes', async () => {
+    const harness = new StoreHarness();
+    const id = harness.chat();
+    const turn = harness.open(id);
+    await harness.clock.advance(2 * ttlMs);
+    harness.store.expire();
+    expect(harness.has(id)).toBe(true);
+    turn[Symbol.dispose]();
+    expect(harness.has(id)).toBe(false);
+  });
+
+  it('stays deleted when a turn on it ends, and the waiting turns still have its text', async () => {
+    const harness = new StoreHarness();
+    const id = harness.chat();
+    const [running, waiting] = [harness.open(id), harness.open(id)];
+    harness.store.remove(id, 'alice');
+    const mine = waiting.ready(calm(), () => {});
+    expect(running.commit('More', 'Yes', 2)).toMatchObject({ id, messageCount: 4 });
+    running[Symbol.dispose]();
+    await mine;
+    expect(waiting.history).toHaveLength(4);
+    waiting.commit('Even more', 'Yes', 2);
+    waiting[Symbol.dispose]();
+    expect(harness.has(id)).toBe(false);
+    expect(harness.store.counts).toEqual({ conversations: 0, bytes: 0, tokens: 0, created: 1 });
+    expect(harness.removed).toEqual(['deleted']);
+  });
 });
 
 describe('The turns on one conversation', () => {

@@ -108,4 +108,10 @@ describe('A turn', () => {
     const images = next.history.map((message) => message.images ?? []);
     expect(images).toEqual([[], [], [image, image], [], [], []]);
   });
+
+  it('cannot wait with a signal that was already aborted', async () => {
+    const harness = new StoreHarness();
+    using turn = harness.open(harness.chat());
+    await expect(turn.ready(AbortSignal.abort(new Error('gone')), () => {})).rejects.toThrow('gone');
+  });
 });

@@ -1,5 +1,5 @@
 import type { Image } from '../../../../src/shared/job.js';
-import { failureOf, StoreHarness } from '../../../support/stores/conversations.js';
+import { failureOf, StoreHarness, ttlMs } from '../../../support/stores/conversations.js';
 
 const image: Image = { mediaType: 'image/png', data: 'AAAA', at: 0 };
 
@@ -43,5 +43,28 @@ describe('A fork', () => {
     const fork = () => harness.fork(origin, 'alice', messageCount);
     expect(failureOf(fork)).toMatchObject({ code: 'validation_error', message });
     expect(harness.store.counts.conversations).toBe(1);
+  });
+
+  it('starts with a new idle time, and does not refresh its origin', async () => {
+    const harness = new StoreHarness();
+    const origin = threeTurns(harness);
+    await harness.clock.advance(ttlMs / 2);
+    const { id } = harness.fork(origin, 'alice', null);
+    await harness.clock.advance(ttlMs / 2);
+    expect([harness.has(origin), harness.has(id)]).toEqual([false, true]);
+  });
+});
+
+describe('Space for a fork', () => {
+  it('is refused if only the fork itself could be evicted', () => {
+    const harness = new StoreHarness({ maxConversations: 3 });
+    const [first, second] = [harness.chat(), harness.chat()];
+    const bobs = harness.chat(null, 'bob');
+    using _one = harness.open(first ?? null);
+    using _two = harness.open(second ?? null);
+    const fork = () => harness.fork(first ?? '', 'alice', null);
+    expect(failureOf(fork)).toMatchObject({ code: 'concurrency_limited' });
+    expect(harness.has(bobs, 'bob')).toBe(true);
+    expect(harness.store.counts.conversations).toBe(3);
   });
 });
