@@ -258,7 +258,9 @@ function createWaitingRoom({ config, host }: StartInput, { clients }: Access, si
   const { maxConcurrent: maxActive, maxQueue: maxWaiting } = config;
   const boundsOf = clientBounds(config, (client) => clients.optionsOf(client));
   const limits = { maxActive, maxWaiting, maxWaitingBytes, cliLimits: cliLimits(config.clis) };
-  return new WaitingRoom(limits, host.clock, boundsOf, () => signals.send('slots-changed'));
+  const room = new WaitingRoom(limits, host.clock, boundsOf, () => signals.send('slots-changed'));
+  clients.onChange = () => room.readRules();
+  return room;
 }
 
 function createConversations({ config, host: { clock }, store, hosts, features }: Hooked, signals: PartSignals) {

@@ -24,7 +24,7 @@ export const createReservations: CreatePrimaryPart = (core) => {
   };
   const { help, labels } = metrics.reserved_slots;
   return {
-    job: { gatesOf: ({ client }) => reservations.gatesOf(client) },
+    job: { gatesOf: ({ client, groups }) => reservations.gatesOf(client, groups) },
     handlers,
     gauges: [{ name: 'reserved_slots', help, labels, read: () => reservations.reservedSlots }],
     storedKinds: [storedReservations(place.place)],

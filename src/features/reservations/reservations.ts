@@ -23,7 +23,7 @@ const maxReservations = 100;
 const pastMs = 60_000;
 
 export interface ReservationsParts {
-  readonly clients: Pick<PrimaryCore['clients'], 'groups' | 'groupsOf'>;
+  readonly clients: Pick<PrimaryCore['clients'], 'groups' | 'groupsOf' | 'countedGroupsOf'>;
   readonly room: PrimaryCore['room'];
   readonly place: RecordsPlace;
   /** Rejects if an act must be refused. */
@@ -64,13 +64,16 @@ export class Reservations {
   }
 
   /** Returns a gate for each group of a client, which also counts the jobs that run before a reservation begins. */
-  gatesOf(client: string): JobGate[] {
-    const groups = this.#parts.clients.groupsOf(client).filter(({ name }) => name !== wholeService);
-    return groups.map(({ name }) => ({
-      name: gateName(name),
-      maxRunning: () => null,
-      minRunning: () => this.#slotsOf(name),
-    }));
+  gatesOf(client: string, jobGroups: readonly string[] = []): JobGate[] {
+    const { clients } = this.#parts;
+    const groups = clients.groupsOf(client, [...jobGroups, ...clients.countedGroupsOf(client)]);
+    return groups
+      .filter(({ name }) => name !== wholeService)
+      .map(({ name }) => ({
+        name: gateName(name),
+        maxRunning: () => null,
+        minRunning: () => this.#slotsOf(name),
+      }));
   }
 
   list(): ReservationView[] {

@@ -57,6 +57,8 @@ export class Clients {
   #groups: ClientGroups;
 
   readonly #rate: Rate;
+  /** Called when keys or lines have changed, by which clients belong to groups. Lent keys do not. */
+  onChange: () => void = () => {};
 
   constructor(settings: ClientSettings, clock: Pick<Clock, 'now'>) {
     const { rateMaxRequests, rateWindowMs, needsKey, groupLines, personLines, apiKeys, namedKeys } = settings;
@@ -88,6 +90,7 @@ export class Clients {
   replaceAddedKeys(keys: readonly AddedKey[] | null): void {
     this.#added = keys;
     this.#index();
+    this.onChange();
   }
 
   /** Replaces the keys that clients have lent. */
@@ -218,6 +221,7 @@ export class Clients {
     this.#people.replaceLines(personLines);
     this.#named = keys;
     this.#index(groupLines);
+    this.onChange();
   }
 
   #index(groupLines = this.groupLines): void {

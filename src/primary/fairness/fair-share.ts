@@ -97,6 +97,10 @@ export class FairShare<M extends Sharer> implements Amount {
     return this.#bytes;
   }
 
+  has(member: M): boolean {
+    return this.#nodes.has(member);
+  }
+
   /** Clients that have items; each sub-client is listed separately. */
   get clients(): ClientShare<M>[] {
     return [...this.#holders.values()].flatMap(({ clients }) => [...clients.values()]);

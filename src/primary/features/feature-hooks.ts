@@ -12,7 +12,7 @@ import type { Job } from '../jobs/job.js';
 import type { JobFeatures, PreparedJob } from '../jobs/job-features.js';
 import type { JobTrace } from '../jobs/job-trace.js';
 import type { RouteChoice, RoutedJob, RouteRules } from '../jobs/route-choice.js';
-import type { JobGate, JobRank } from '../jobs/ticket.js';
+import type { ClientRules, JobRank } from '../jobs/ticket.js';
 import type { WebSearcher } from '../jobs/web-searcher.js';
 import type { JobRecord } from '../store/contract/jobs.js';
 import { type Counts, sumCounts } from '../store/contract/store.js';
@@ -120,8 +120,9 @@ export class FeatureHooks implements JobFeatures {
     return this.#firstOf(({ job }) => job?.rank?.(request));
   }
 
-  gatesOf(request: JobRequest): readonly JobGate[] {
-    return this.#parts.flatMap(({ job }) => job?.gatesOf?.(request) ?? []);
+  rulesOf(request: JobRequest): ClientRules {
+    const gates = this.#parts.flatMap(({ job }) => job?.gatesOf?.(request) ?? []);
+    return { gates, share: this.#firstOf(({ job }) => job?.shareOf?.(request)) };
   }
 
   chooseRoute(request: JobRequest, first: Route, rules: RouteRules): RouteChoice | null {

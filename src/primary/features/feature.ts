@@ -4,6 +4,7 @@ import type { LimitUse, UsageGroup, UsageRow } from '../../shared/api/usage.js';
 import type { JobForm } from '../../shared/background.js';
 import type { Config } from '../../shared/config/config.js';
 import type { FeatureVariables, ValuesOf } from '../../shared/config/feature-variables.js';
+import type { CommonShare } from '../../shared/fairness/fair-queue.js';
 import type { SharedFeature } from '../../shared/features/feature.js';
 import type { Calls, Peer } from '../../shared/ipc/peer.js';
 import type { Actor, PrimaryCalls } from '../../shared/ipc/protocol.js';
@@ -160,8 +161,10 @@ interface JobHooks {
   check?(request: JobRequest): void;
   /** Returns the rank of a job among those that wait; null for the usual one. */
   rank?(request: JobRequest): JobRank | null;
-  /** Returns the gates of a job, by its client. Called at the admission. */
+  /** Returns the gates of a job, by its client. Called at the admission, and again when groups have changed. */
   gatesOf?(request: JobRequest): readonly JobGate[];
+  /** Returns the turns that the client of a job divides with others; null for its own ones. Called like `gatesOf`. */
+  shareOf?(request: JobRequest): CommonShare | null;
   /** Returns the route of a job; null if the first one is right. Called at the admission, and again while the job waits. */
   route?(request: JobRequest, first: Route, rules: RouteRules): RouteChoice | null;
   /** Throws `validation_error` if the program of this route cannot serve the request. Has no other effect. */

@@ -95,8 +95,9 @@ export class Admission {
     const heldBy = () => (turn?.isReady === false ? 'conversation' : null);
     const { name: cli, label, gate } = route.cli;
     const { room, features } = this.#resources;
-    const [rank, gates] = [features.rankOf(request), features.gatesOf(request)];
-    const ticket = room.admit({ client, bytes, cli, gate, gates, rank, lane: turn?.id ?? label, heldBy });
+    const [rank, readRules] = [features.rankOf(request), () => features.rulesOf(request)];
+    const lane = turn?.id ?? label;
+    const ticket = room.admit({ client, bytes, cli, gate, rank, lane, heldBy, readRules, ...readRules() });
     return orGivenBack([turn, ticket], () => {
       this.#checkWait(request, ticket);
       turn?.open();
@@ -134,12 +135,13 @@ export class Admission {
     const { request, route, background } = job;
     const { client, operation, conversationId } = request;
     if (background.isLeased) job.turn?.open();
+    const readRules = () => this.#resources.features.rulesOf(request);
     return this.#resources.room.enter({
       client,
       bytes,
       cli: route.cli.name,
       gate: route.cli.gate,
-      gates: this.#resources.features.gatesOf(request),
+      ...{ readRules, ...readRules() },
       lane: operation === 'chat' ? (conversationId ?? 'new conversation') : `${route.cli.label} ${route.circuit}`,
       heldBy: () => this.#heldBy(job),
       since: background.accepted.createdAt,
@@ -188,7 +190,7 @@ export class Admission {
     if (route.cli.health.circuits.refusalOf({ request, route }) !== null) return false;
     if (conversations.isInUse(request.conversationId)) return false;
     if (isPatient) return true;
-    const gates = features.gatesOf(request);
+    const { gates } = features.rulesOf(request);
     return room.hasSlotFor({ client: request.client, cli: route.cli.name, gate: route.cli.gate, gates });
   }
 

@@ -5,7 +5,7 @@ import type { Route } from '../cli/route.js';
 import type { Job } from './job.js';
 import type { JobTrace } from './job-trace.js';
 import type { RouteChoice, RoutedJob, RouteRules } from './route-choice.js';
-import type { JobGate, JobRank } from './ticket.js';
+import type { ClientRules, JobRank } from './ticket.js';
 import type { WebSearcher } from './web-searcher.js';
 
 /** Job whose turn is prepared. */
@@ -21,8 +21,8 @@ export interface JobFeatures {
   checkRequest(request: JobRequest): void;
   /** Returns the rank of a job among those that wait; null for the usual one. */
   rankOf(request: JobRequest): JobRank | null;
-  /** Returns the gates of a job. */
-  gatesOf(request: JobRequest): readonly JobGate[];
+  /** Returns the gates of a job, and the share that its client has with others. */
+  rulesOf(request: JobRequest): ClientRules;
   /** Returns the route that the first feature chooses; null if none does. */
   chooseRoute(request: JobRequest, first: Route, rules: RouteRules): RouteChoice | null;
   /** Throws `validation_error` if a feature cannot serve the request by the program of this route. */

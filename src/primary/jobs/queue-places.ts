@@ -1,6 +1,7 @@
 import { holderOf, optionHolder } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import { RelayError } from '../../shared/errors.js';
+import type { CommonShare } from '../../shared/fairness/fair-queue.js';
 import { type BoundsOf, quarterOf } from '../access/clients.js';
 import { type Amount, type ClientShare, FairShare, fits, type Sharer } from '../fairness/fair-share.js';
 
@@ -11,44 +12,66 @@ export interface PlaceLimits {
   readonly maxWaitingBytes: number;
 }
 
-/** Clients that divide the same places: the key holders and other clients, or the users of one key. */
-interface Level {
-  /** Places and bytes that all of them may use together. */
-  readonly room: Amount;
-  readonly used: Amount;
-  /** Part of `used` that the client of the new job uses. */
-  readonly ownUse: Amount;
-  /** Number of other clients that are active and have no waiting job. */
-  readonly reserving: number;
-  /** Quarters of the room that the client may use while others are active. */
+/** A job that waits. */
+interface Waiter extends Sharer {
+  readonly share?: CommonShare | null;
+}
+
+/** Part of the queue: that of a common share, of a key holder, or of one client. */
+interface Part {
+  readonly kind: 'group' | 'holder' | 'client';
+  readonly name: string;
+  readonly use: Amount;
+  /** Quarters of the whole that it may use while others are active. */
   readonly weight: number;
   /** Number of places that replaces these quarters; null if its key has no such option. */
   readonly maxQueued: number | null;
 }
 
-/** Level with the result of its division. */
-interface Division extends Level {
-  /** Part of `room` that this client may use; infinite if it is the only active one. */
+/** What a part is a part of: the queue, or the next larger part. */
+interface Whole {
+  readonly kind: keyof typeof wholes;
+  readonly room: Amount;
+  readonly used: Amount;
+}
+
+/** Result of the rule for one part. */
+interface Division {
+  readonly whole: Whole;
+  readonly part: Part;
+  /** Places and bytes of the whole that the part may use; infinite if it is the only active one. */
   readonly share: Amount;
-  /** Number of places reserved for other clients. */
+  /** Number of places reserved for other parts. */
   readonly reserved: number;
 }
+
+const wholes = {
+  queue: { of: 'of the queue', in: 'in the queue', others: 'clients' },
+  group: { of: 'of its group', in: 'of its group', others: 'members of the group' },
+  holder: { of: 'of its key', in: 'of its key', others: 'users of the key' },
+};
 
 /**
  * Owns the places in the queue. While other clients are active, a client has at most its share, and a full queue
  * refuses every job; no job loses its place. Each active client without a waiting job has a reserved place, as long as
  * at most a quarter of the places is reserved. Only a client without a waiting job can take a reserved place. A key
- * holder and its sub-clients count as one client, and divide its places by the same rule.
+ * holder and its sub-clients count as one client, and divide its places by the same rule; so do clients with a common
+ * share.
  */
-export class QueuePlaces<W extends Sharer> {
+export class QueuePlaces<W extends Waiter> {
   readonly #limits: PlaceLimits;
   readonly #boundsOf: BoundsOf;
   readonly #clock: Clock;
   readonly #waiting = new FairShare<W>();
   /** Active clients without a waiting job; a key holder and its sub-clients are one client. */
   readonly #recentHolders: RecentClients;
-  /** Active users without a waiting job, for each key that has sub-clients and each person with keys; in order of requests. */
-  readonly #recentUsers = new Map<string, RecentClients>();
+  /**
+   * Active members without a waiting job, for each common share, each key that has sub-clients and each person with keys;
+   * in order of requests.
+   */
+  readonly #recentMembers = new Map<string, RecentClients>();
+  /** Places by the name of the common share. */
+  readonly #inShares = new Map<string, Amount>();
   #refusedFull = 0;
   #refusedBound = 0;
 
@@ -79,37 +102,57 @@ export class QueuePlaces<W extends Sharer> {
   }
 
   /** Records that a client sent a request, even if the request is refused. */
-  recordRequest(client: string): void {
+  recordRequest(client: string, share: CommonShare | null = null): void {
     const holder = holderOf(client);
-    if (client !== holder) {
-      const users = this.#recentUsers.get(holder) ?? this.#createRecent();
-      this.#recentUsers.delete(holder);
-      this.#recentUsers.set(holder, users);
+    for (const whole of [share?.name ?? [], client === holder ? [] : holder].flat()) {
+      const members = this.#recentMembers.get(whole) ?? this.#createRecent();
+      this.#recentMembers.delete(whole);
+      this.#recentMembers.set(whole, members);
     }
-    this.#noteActivity(client);
+    this.#noteActivity({ client, share });
     this.#forgetInactive();
   }
 
-  /** Removes keys whose users are no longer active. The one with the oldest request is the first. */
+  /** Removes lists of members that are no longer active. The one with the oldest request is the first. */
   #forgetInactive(): void {
-    for (const [holder, users] of this.#recentUsers) {
-      if (users.countOthers('') > 0 || this.#waiting.holderShare(holder).count > 0) return;
-      this.#recentUsers.delete(holder);
+    for (const [whole, members] of this.#recentMembers) {
+      const isUsed = this.#inShares.has(whole) || this.#waiting.holderShare(whole).count > 0;
+      if (isUsed || members.countOthers('') > 0) return;
+      this.#recentMembers.delete(whole);
     }
   }
 
   /** Takes a place. Throws `concurrency_limited` if the client may have no more places, or if the queue is full. */
   takePlace(waiter: W): void {
     this.#checkPlace(waiter);
-    const { client } = waiter;
     this.#waiting.add(waiter, this.#clock.now());
-    this.#recentHolders.remove(holderOf(client));
-    this.#recentUsers.get(holderOf(client))?.remove(client);
+    this.#countInShare(waiter, 1);
   }
 
   /** Frees the place of a job. Does nothing for a job without a place. */
   leave(waiter: W): void {
-    if (this.#waiting.remove(waiter)) this.#noteActivity(waiter.client);
+    if (!this.#waiting.remove(waiter)) return;
+    this.#countInShare(waiter, -1);
+    this.#noteActivity(waiter);
+  }
+
+  /** Calls `change`, which replaces the common share of a job. The job keeps its place. */
+  changeShare(waiter: W, change: () => void): void {
+    const hasPlace = this.#waiting.has(waiter);
+    if (hasPlace) this.#countInShare(waiter, -1);
+    change();
+    if (hasPlace) this.#countInShare(waiter, 1);
+  }
+
+  /** Counts a waiting job, whose client then needs no reserved place, or one that no longer waits. */
+  #countInShare({ client, share, bytes }: Waiter, sign: 1 | -1): void {
+    if (share) {
+      const { count, bytes: total } = this.#useOf(share);
+      if (count + sign > 0) this.#inShares.set(share.name, { count: count + sign, bytes: total + sign * bytes });
+      else this.#inShares.delete(share.name);
+    }
+    if (sign > 0)
+      for (const { name, recent } of this.#membershipsOf({ client, share: share ?? null })) recent?.remove(name);
   }
 
   /** Remembers so many clients that all reservations are known even if each place belongs to a different client. */
@@ -119,24 +162,20 @@ export class QueuePlaces<W extends Sharer> {
   }
 
   /** Makes a client without waiting jobs active from now on. */
-  #noteActivity(client: string): void {
-    const holder = holderOf(client);
-    if (this.#waiting.holderShare(client).count === 0) this.#recentHolders.add(holder);
-    if (this.#waiting.clientShare(client).count === 0) this.#recentUsers.get(holder)?.add(client);
+  #noteActivity(client: Pick<Waiter, 'client' | 'share'>): void {
+    for (const { name, use, recent } of this.#membershipsOf(client)) if (use.count === 0) recent?.add(name);
   }
 
-  #checkPlace({ client, bytes }: Sharer): void {
+  #checkPlace(waiter: Waiter): void {
     const { maxWaiting, maxWaitingBytes } = this.#limits;
-    const [queue, key] = this.#divisionsOf(client);
-    if (!fits(queue.ownUse, bytes, queue.share)) throw this.#refuseBound(this.#shareMessage(client, queue));
-    if (!fits(key.ownUse, bytes, key.share)) throw this.#refuseBound(userShareMessage(key));
+    const { client, bytes } = waiter;
+    const divisions = this.#divisionsOf(waiter);
+    for (const division of divisions)
+      if (!fits(division.part.use, bytes, division.share)) throw this.#refuseBound(shareMessage(client, division));
     this.#checkKey(client);
     if (this.taken >= maxWaiting || this.#waiting.bytes + bytes > maxWaitingBytes)
       throw this.#refuseFull('the queue is full');
-    if (this.#takesReserved(queue, bytes))
-      throw this.#refuseFull(`${reservedPlaces(queue, 'in the queue')} for other active clients`);
-    if (this.#takesReserved(key, bytes))
-      throw this.#refuseBound(`${reservedPlaces(key, 'of its key')} for other active users of the key`);
+    for (const division of divisions) if (this.#takesReserved(division, bytes)) throw this.#refuseReserved(division);
   }
 
   /** Throws if a key that a person has made has as many waiting jobs as its option `queue` allows. */
@@ -152,42 +191,61 @@ export class QueuePlaces<W extends Sharer> {
       );
   }
 
-  /** Returns how all clients divide the queue, and how the users of one key divide the share of the key. */
-  #divisionsOf(client: string): [queue: Division, key: Division] {
-    const { maxWaiting, maxWaitingBytes } = this.#limits;
+  /** Returns the parts of the queue that a job of this client would be in, the largest first. */
+  #partsOf({ client, share }: Pick<Waiter, 'client' | 'share'>): Part[] {
     const holder = holderOf(client);
-    const [waiting, ownUse] = [this.#waiting, this.#waiting.holderShare(client)];
-    const room = { count: maxWaiting, bytes: maxWaitingBytes };
-    const reserving = this.#recentHolders.countOthers(holder);
-    const queue = divided({ room, used: waiting, ownUse, reserving, ...this.#boundsOf(holder) });
-    const key = divided({
-      room: { count: Math.min(room.count, queue.share.count), bytes: Math.min(room.bytes, queue.share.bytes) },
-      used: ownUse,
-      ownUse: waiting.clientShare(client),
-      reserving: this.#recentUsers.get(holder)?.countOthers(client) ?? 0,
-      ...{ weight: 1, maxQueued: null },
+    const parts: Part[] = [
+      { kind: 'holder', name: holder, use: this.#waiting.holderShare(client), ...this.#boundsOf(holder) },
+      { kind: 'client', name: client, use: this.#waiting.clientShare(client), weight: 1, maxQueued: null },
+    ];
+    if (!share) return parts;
+    const { name } = share;
+    return [{ kind: 'group', name, use: this.#useOf(share), weight: share.weight(), maxQueued: null }, ...parts];
+  }
+
+  #useOf({ name }: CommonShare): Amount {
+    return this.#inShares.get(name) ?? { count: 0, bytes: 0 };
+  }
+
+  /** Returns the parts of a client, each with the active ones beside it that have no waiting job, if they are recorded. */
+  #membershipsOf(client: Pick<Waiter, 'client' | 'share'>) {
+    return this.#partsOf(client).map((part, index, parts) => {
+      const whole = parts[index - 1];
+      return { ...part, recent: whole ? this.#recentMembers.get(whole.name) : this.#recentHolders };
     });
-    return [queue, key];
+  }
+
+  /** Applies the rule to each part of a client. */
+  #divisionsOf(client: Pick<Waiter, 'client' | 'share'>): Division[] {
+    const { maxWaiting: count, maxWaitingBytes: bytes } = this.#limits;
+    let whole: Whole = { kind: 'queue', room: { count, bytes }, used: this.#waiting };
+    return this.#membershipsOf(client).map(({ recent, ...part }) => {
+      const division = divided(whole, part, recent?.countOthers(part.name) ?? 0);
+      const room = {
+        count: Math.min(whole.room.count, division.share.count),
+        bytes: Math.min(whole.room.bytes, division.share.bytes),
+      };
+      whole = { kind: part.kind === 'group' ? 'group' : 'holder', room, used: part.use };
+      return division;
+    });
   }
 
   /**
    * Whether a job would take a place that is reserved for another client. A client without a waiting job may take any
    * free place. With each place, the average size of a text is reserved.
    */
-  #takesReserved({ room, used, ownUse, reserved }: Division, bytes: number): boolean {
-    if (ownUse.count === 0 || reserved === 0) return false;
+  #takesReserved({ whole: { room, used }, part, reserved }: Division, bytes: number): boolean {
+    if (part.use.count === 0 || reserved === 0) return false;
     const { maxWaiting, maxWaitingBytes } = this.#limits;
     const reservedBytes = (reserved * maxWaitingBytes) / maxWaiting;
     return !fits({ count: used.count + reserved, bytes: used.bytes + reservedBytes }, bytes, room);
   }
 
-  #shareMessage(client: string, { ownUse, share, room }: Division): string {
-    const holder = holderOf(client);
-    const whose = client === holder ? 'it' : 'its key';
-    if (this.#boundsOf(holder).maxQueued !== null && ownUse.count >= share.count)
-      return `${whose} has ${jobs(ownUse.count)}, and its limit is ${share.count} (the option queue of its key)`;
-    const of = 'of the queue while other clients are active (MODEL_API_MAX_QUEUE)';
-    return `${whose} has ${useAndShare(ownUse, share, room)} ${of}`;
+  #refuseReserved({ whole, reserved }: Division): RelayError {
+    const { in: where, others } = wholes[whole.kind];
+    const places = reserved === 1 ? `the last place ${where} is` : `the last ${reserved} places ${where} are`;
+    const message = `${places} reserved for other active ${others}`;
+    return whole.kind === 'queue' ? this.#refuseFull(message) : this.#refuseBound(message);
   }
 
   #refuseFull(why: string): RelayError {
@@ -202,28 +260,30 @@ export class QueuePlaces<W extends Sharer> {
   }
 }
 
-/** Returns the share of one client of a level, and the places that are reserved for others. */
-function divided(level: Level): Division {
-  const { room, used, ownUse, reserving, weight, maxQueued } = level;
-  const isAlone = reserving === 0 && used.count === ownUse.count;
-  const shareOf = (whole: number) => (isAlone ? Number.POSITIVE_INFINITY : quarterOf(whole, weight));
-  const share = { count: maxQueued ?? shareOf(room.count), bytes: shareOf(room.bytes) };
-  return { ...level, share, reserved: Math.min(reserving, quarterOf(room.count)) };
+/**
+ * Returns the share of one part of a whole, and the places that are reserved for other parts. `reserving`: number of
+ * other parts that are active and have no waiting job.
+ */
+function divided(whole: Whole, part: Part, reserving: number): Division {
+  const isAlone = reserving === 0 && whole.used.count === part.use.count;
+  const shareOf = (room: number) => (isAlone ? Number.POSITIVE_INFINITY : quarterOf(room, part.weight));
+  const share = { count: part.maxQueued ?? shareOf(whole.room.count), bytes: shareOf(whole.room.bytes) };
+  return { whole, part, share, reserved: Math.min(reserving, quarterOf(whole.room.count)) };
 }
 
-function userShareMessage({ ownUse, share, room }: Division): string {
-  return `it has ${useAndShare(ownUse, share, room)} of its key while other users of the key are active`;
-}
-
-/** Returns the part of a message that compares what a client uses with its share. */
-function useAndShare(ownUse: Amount, share: Amount, room: Amount): string {
-  return ownUse.count < share.count
-    ? `${ownUse.bytes} bytes of waiting text, and its share is ${share.bytes} of ${room.bytes} bytes`
-    : `${jobs(ownUse.count)}, and its share is ${share.count} of ${room.count} places`;
-}
-
-function reservedPlaces({ reserved }: Division, whose: string): string {
-  return reserved === 1 ? `the last place ${whose} is reserved` : `the last ${reserved} places ${whose} are reserved`;
+/** Returns the message that compares what a part uses with its share. */
+function shareMessage(client: string, { whole, part, share }: Division): string {
+  const { kind, name, use, maxQueued } = part;
+  const whose = kind === 'group' ? 'its group' : name === client ? 'it' : 'its key';
+  const isFull = use.count >= share.count;
+  if (isFull && maxQueued !== null)
+    return `${whose} has ${jobs(use.count)}, and its limit is ${share.count} (the option queue of its key)`;
+  const { of, others } = wholes[whole.kind];
+  const variable = whole.kind === 'queue' ? ' (MODEL_API_MAX_QUEUE)' : '';
+  const figures = isFull
+    ? `${jobs(use.count)}, and its share is ${share.count} of ${whole.room.count} places`
+    : `${use.bytes} bytes of waiting text, and its share is ${share.bytes} of ${whole.room.bytes} bytes`;
+  return `${whose} has ${figures} ${of} while other ${others} are active${variable}`;
 }
 
 function jobs(count: number): string {

@@ -1,6 +1,6 @@
 import { orAborted, withResolvers } from '../../shared/async.js';
 import { type Clock, delay } from '../../shared/clock.js';
-import type { Member } from '../../shared/fairness/fair-queue.js';
+import type { CommonShare, Member } from '../../shared/fairness/fair-queue.js';
 import type { WaitReason } from '../../shared/job.js';
 import type { AccountGate } from '../cli/model-cli.js';
 import type { Sharer } from '../fairness/fair-share.js';
@@ -19,16 +19,23 @@ export interface JobGate {
   minRunning?(): number;
 }
 
+/** What the groups of its client say about a job. */
+export interface ClientRules {
+  /** Rules for the running jobs; they stay the same if the job moves to another CLI. */
+  readonly gates: readonly JobGate[];
+  readonly share: CommonShare | null;
+}
+
 /** Properties of a job that enters the waiting room. */
-export interface Entrant extends Member {
+export interface Entrant extends Member, Partial<ClientRules> {
   /** Size of its texts and images. */
   readonly bytes: number;
   /** Name of its CLI. */
   readonly cli: string;
   /** Limit of its account; absent for the login of the service. */
   readonly gate?: AccountGate | undefined;
-  /** Further rules for this job, by its client; they stay the same if it moves to another CLI. */
-  readonly gates?: readonly JobGate[];
+  /** Returns the present rules: the groups of a client may change. */
+  readRules?(): ClientRules;
   /** Rank among the jobs that wait; null for the usual one. */
   readonly rank?: JobRank | null;
   /** Returns why the job may have no slot, even if one is free; null if it may have one. */
@@ -57,7 +64,7 @@ interface TicketIssuer {
 
 /** Right to a slot, or to a place in the waiting room, until it is released. */
 export class Ticket implements Sharer, Member {
-  /** Changes only by `WaitingRoom.move`. */
+  /** Changes only by `WaitingRoom`. */
   entrant: Entrant;
   /** Background properties; null for a caller's job. */
   readonly background: BackgroundEntrant | null;
@@ -84,6 +91,10 @@ export class Ticket implements Sharer, Member {
 
   get lane(): string {
     return this.entrant.lane;
+  }
+
+  get share(): CommonShare | null {
+    return this.entrant.share ?? null;
   }
 
   get isUrgent(): boolean {

@@ -68,7 +68,7 @@ export class WaitingRoom {
   readonly #promoted = new Map<string, Ticket>();
   readonly #idleWaiters: (() => void)[] = [];
   readonly #onChange: () => void;
-  #active = 0;
+  readonly #running = new Set<Ticket>();
   readonly #runningOf = new RunningCounts();
   readonly #runningAt = new RunningCounts();
   readonly #runningAtGate = new RunningCounts();
@@ -91,7 +91,7 @@ export class WaitingRoom {
   }
 
   get active(): number {
-    return this.#active;
+    return this.#running.size;
   }
 
   /** Number of waiting jobs of callers. */
@@ -161,7 +161,7 @@ export class WaitingRoom {
 
   /** Grants a slot or a place in the queue, or throws `concurrency_limited`. */
   admit(entrant: Entrant): Ticket {
-    this.#places.recordRequest(entrant.client);
+    this.#places.recordRequest(entrant.client, entrant.share);
     this.#grantNext(); // a limit may have been raised: waiting jobs go first
     const ticket = new Ticket(entrant, null, this, this.#clock.now());
     if (this.#mayGo(ticket) && this.hasSlotFor(entrant)) this.#grant(ticket);
@@ -217,6 +217,33 @@ export class WaitingRoom {
     this.#changed();
   }
 
+  /** Reads the rules of all jobs again, because groups have changed. No waiting job loses its place. */
+  readRules(): void {
+    if (this.active + this.#callers.size + this.#background.size === 0) return;
+    for (const ticket of this.#running) {
+      this.#countAtGates(ticket.entrant, -1);
+      ticket.entrant = { ...ticket.entrant, ...ticket.entrant.readRules?.() };
+      this.#countAtGates(ticket.entrant, 1);
+    }
+    for (const queue of [this.#callers, this.#background])
+      for (const ticket of [...queue]) this.#readRulesOf(ticket, queue);
+    this.next();
+  }
+
+  /** Reads the rules of a waiting job again. With another share, it goes behind the jobs of its client that have this share. */
+  #readRulesOf(ticket: Ticket, queue: FairQueue<Ticket>): void {
+    const rules = ticket.entrant.readRules?.() ?? { share: ticket.share };
+    const replace = () => {
+      this.#countWaiting(ticket, -1);
+      ticket.entrant = { ...ticket.entrant, ...rules };
+      this.#countWaiting(ticket, 1);
+    };
+    if (rules.share?.name === ticket.share?.name) return replace();
+    queue.remove(ticket);
+    this.#places.changeShare(ticket, replace);
+    queue.add(ticket);
+  }
+
   /** Runs every second: time passes, and some blockers end without an event. */
   check(): void {
     this.#promoteOldest();
@@ -225,7 +252,7 @@ export class WaitingRoom {
 
   /** Resolves when no job runs and no caller waits. */
   async idle(): Promise<void> {
-    if (this.#active + this.waiting === 0) return;
+    if (this.active + this.waiting === 0) return;
     await new Promise<void>((resolve) => this.#idleWaiters.push(resolve));
   }
 
@@ -240,10 +267,10 @@ export class WaitingRoom {
   }
 
   leave(ticket: Ticket, heldSlot: boolean): void {
-    if (heldSlot) this.#release(ticket.entrant);
+    if (heldSlot) this.#release(ticket);
     else this.#withdraw(ticket);
     this.next();
-    if (this.#active + this.waiting === 0) for (const resolve of this.#idleWaiters.splice(0)) resolve();
+    if (this.active + this.waiting === 0) for (const resolve of this.#idleWaiters.splice(0)) resolve();
   }
 
   /** Reports a change. A queue without places cannot be full. */
@@ -270,7 +297,7 @@ export class WaitingRoom {
     const full = this.#findFullGate(entrant);
     if (full !== undefined) return full.reason ?? 'client';
     if (!this.#isOpen(entrant)) return 'cli';
-    return this.#active < this.limits.maxActive ? null : 'slot';
+    return this.active < this.limits.maxActive ? null : 'slot';
   }
 
   /** Whether a client, its key or the person of the key has as many running jobs as it may have. */
@@ -311,7 +338,7 @@ export class WaitingRoom {
   }
 
   #grantNext(): void {
-    while (this.#active < this.limits.maxActive) {
+    while (this.active < this.limits.maxActive) {
       const next = this.#takeFirst() ?? this.#callers.takeNext(this.#mayGo) ?? this.#background.takeNext(this.#mayGo);
       if (next === null) return;
       this.#withdraw(next);
@@ -321,18 +348,18 @@ export class WaitingRoom {
 
   #grant(ticket: Ticket): void {
     const { client } = ticket.entrant;
-    this.#active++;
+    this.#running.add(ticket);
     this.#countOf(client, 1);
     this.#countRunning(ticket.entrant, 1);
     this.#countAtGates(ticket.entrant, 1);
-    if (this.#isAtLimit(holderOf(client))) this.#toEnd(client);
+    if (this.#isAtLimit(holderOf(client))) this.#toEnd(ticket);
     ticket.grant();
   }
 
-  #release(entrant: Entrant): void {
-    const { client } = entrant;
-    if (this.#isAtLimit(holderOf(client))) this.#toEnd(client);
-    this.#active--;
+  #release(ticket: Ticket): void {
+    const { client, entrant } = ticket;
+    if (this.#isAtLimit(holderOf(client))) this.#toEnd(ticket);
+    this.#running.delete(ticket);
     this.#countOf(client, -1);
     this.#countRunning(entrant, -1);
     this.#countAtGates(entrant, -1);
@@ -362,10 +389,10 @@ export class WaitingRoom {
     if (gate !== undefined) this.#runningAt.add(gate.name, change);
   }
 
-  /** Moves a client at its slot limit behind the other clients. */
-  #toEnd(client: string): void {
-    this.#callers.toEnd(client);
-    this.#background.toEnd(client);
+  /** Moves the client of a job, which is at its slot limit, behind the other clients. */
+  #toEnd(ticket: Ticket): void {
+    this.#callers.toEnd(ticket);
+    this.#background.toEnd(ticket);
   }
 
   /** Removes a ticket from the queue. */

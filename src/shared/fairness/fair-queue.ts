@@ -1,9 +1,19 @@
 import { holderOf } from '../client.js';
 import { LinkedList, type Node } from './linked-list.js';
 
+/** Turns that the holders of several clients divide: they count as one holder. */
+export interface CommonShare {
+  /** No holder has this name. */
+  readonly name: string;
+  /** Returns the number of members per round. */
+  weight(): number;
+}
+
 /** A waiting member of a queue. */
 export interface Member {
   readonly client: string;
+  /** Absent or null if the holder of the client has turns of its own. */
+  readonly share?: CommonShare | null;
   /** Members of a lane are taken in order of arrival: a first member that cannot go blocks its lane. */
   readonly lane: string;
   /** Whether the member goes before the other members of its client. */
@@ -118,36 +128,36 @@ class RankedLanes<M extends Member> implements Line<M> {
   }
 }
 
-/** Rules of a round robin of lines. */
-interface RoundRobinRules {
-  /** Number of members taken from a line in one round. */
-  weightOf(name: string): number;
-  /** Whether the line must be skipped for now. */
-  mustWait(name: string): boolean;
+/** A new line, with its rules, which may change. */
+interface OpenLine<M> {
+  readonly line: Line<M>;
+  /** Returns the number of members taken from the line in one round. */
+  weight(): number;
+  /** Returns whether the line must be skipped for now. */
+  mustWait(): boolean;
+}
+
+/** Clients of one kind, such as key holders, each with a line. */
+interface Level<M> {
+  /** Returns the name of the line for a member. */
+  nameOf(member: M): string;
+  openLine(member: M): OpenLine<M>;
 }
 
 /** A line, and the number of its members that may still be taken in this round. */
-interface LineInRound<M> {
-  readonly line: Line<M>;
+interface LineInRound<M> extends OpenLine<M> {
   left: number;
 }
 
-const equalShares: RoundRobinRules = { weightOf: () => 1, mustWait: () => false };
-
 /** Takes members from lines by round robin. Skips a line that must wait, which keeps its place for later. */
 class RoundRobin<M extends Member> implements Line<M> {
-  readonly #nameOf: (client: string) => string;
-  readonly #openLine: () => Line<M>;
-  readonly #rules: RoundRobinRules;
+  readonly #level: Level<M>;
   /** Lines by name, the next one first. */
   readonly #lines = new Map<string, LineInRound<M>>();
   #size = 0;
 
-  /** `nameOf` returns the name of the line for a client. */
-  constructor(nameOf: (client: string) => string, openLine: () => Line<M>, rules: RoundRobinRules) {
-    this.#nameOf = nameOf;
-    this.#openLine = openLine;
-    this.#rules = rules;
+  constructor(level: Level<M>) {
+    this.#level = level;
   }
 
   get size(): number {
@@ -155,15 +165,21 @@ class RoundRobin<M extends Member> implements Line<M> {
   }
 
   add(member: M, isFirst: boolean): void {
-    const name = this.#nameOf(member.client);
-    const entry = this.#lines.get(name) ?? { line: this.#openLine(), left: this.#rules.weightOf(name) };
-    this.#lines.set(name, entry);
+    const name = this.#level.nameOf(member);
+    const entry = this.#lines.get(name) ?? this.#openLine(name, member);
     entry.line.add(member, isFirst);
     this.#size++;
   }
 
+  #openLine(name: string, member: M): LineInRound<M> {
+    const line = this.#level.openLine(member);
+    const entry = { ...line, left: line.weight() };
+    this.#lines.set(name, entry);
+    return entry;
+  }
+
   remove(member: M): boolean {
-    const name = this.#nameOf(member.client);
+    const name = this.#level.nameOf(member);
     const line = this.#lines.get(name)?.line;
     if (line === undefined || !line.remove(member)) return false;
     this.#size--;
@@ -173,61 +189,63 @@ class RoundRobin<M extends Member> implements Line<M> {
 
   takeNext(mayGo: MayGo<M>): M | null {
     for (const [name, entry] of this.#lines) {
-      if (this.#rules.mustWait(name)) continue;
+      if (entry.mustWait()) continue;
       const member = entry.line.takeNext(mayGo);
       if (member === null) continue;
       this.#size--;
       entry.left--;
       if (entry.line.size === 0) this.#lines.delete(name);
-      else if (entry.left <= 0) this.toEnd(member.client);
+      else if (entry.left <= 0) this.toEnd(member);
       return member;
     }
     return null;
   }
 
-  /** Moves the line of a client behind all others. */
-  toEnd(client: string): void {
-    const name = this.#nameOf(client);
+  /** Returns the line that a member would be in; undefined if it does not exist. */
+  lineOf(member: M): Line<M> | undefined {
+    return this.#lines.get(this.#level.nameOf(member))?.line;
+  }
+
+  /** Moves the line of a member behind all others. */
+  toEnd(member: M): void {
+    const name = this.#level.nameOf(member);
     const entry = this.#lines.get(name);
     if (entry === undefined) return;
-    entry.left = this.#rules.weightOf(name);
+    entry.left = entry.weight();
     this.#lines.delete(name);
     this.#lines.set(name, entry);
   }
 
   *[Symbol.iterator](): Generator<M> {
-    let pending = this.#inOrder.map(([name, { line, left }]) => ({ name, members: line[Symbol.iterator](), left }));
+    let pending = this.#inOrder.map((entry) => ({ entry, members: entry.line[Symbol.iterator](), left: entry.left }));
     while (pending.length > 0) {
       const unfinished: typeof pending = [];
-      for (const entry of pending) {
-        const { name, members, left } = entry;
+      for (const { entry, members, left } of pending) {
         const isOver = yield* taken(members, left);
-        if (!isOver) unfinished.push({ ...entry, left: this.#rules.weightOf(name) });
+        if (!isOver) unfinished.push({ entry, members, left: entry.weight() });
       }
       pending = unfinished;
     }
   }
 
   positionOf(member: M): number {
-    const name = this.#nameOf(member.client);
-    const entry = this.#lines.get(name);
-    const positionInLine = entry?.line.positionOf(member) ?? 0;
-    if (entry === undefined || positionInLine === 0) return 0;
-    const round =
-      positionInLine <= entry.left ? 0 : Math.ceil((positionInLine - entry.left) / this.#rules.weightOf(name));
+    const own = this.#lines.get(this.#level.nameOf(member));
+    const positionInLine = own?.line.positionOf(member) ?? 0;
+    if (own === undefined || positionInLine === 0) return 0;
+    const round = positionInLine <= own.left ? 0 : Math.ceil((positionInLine - own.left) / own.weight());
     let position = positionInLine;
     let isAfter = false;
-    for (const [other, { line, left }] of this.#inOrder) {
+    for (const entry of this.#inOrder) {
       const rounds = isAfter ? round : round + 1;
-      if (other === name) isAfter = true;
-      else if (rounds > 0) position += Math.min(line.size, left + (rounds - 1) * this.#rules.weightOf(other));
+      if (entry === own) isAfter = true;
+      else if (rounds > 0) position += Math.min(entry.line.size, entry.left + (rounds - 1) * entry.weight());
     }
     return position;
   }
 
   /** Lines in the order in which they are served, with the waiting ones last. */
-  get #inOrder(): [name: string, entry: LineInRound<M>][] {
-    const lines = [...this.#lines].map((entry) => ({ entry, mustWait: this.#rules.mustWait(entry[0]) }));
+  get #inOrder(): LineInRound<M>[] {
+    const lines = [...this.#lines.values()].map((entry) => ({ entry, mustWait: entry.mustWait() }));
     const inOrder = [...lines.filter(({ mustWait }) => !mustWait), ...lines.filter(({ mustWait }) => mustWait)];
     return inOrder.map(({ entry }) => entry);
   }
@@ -243,39 +261,62 @@ function* taken<M>(members: Iterator<M>, count: number): Generator<M, boolean> {
   return false;
 }
 
+/** Rules for key holders and other clients. They do not apply to sub-clients. */
+interface HolderRules {
+  /** Number of members taken per round. */
+  weightOf(holder: string): number;
+  /** Whether the holder must be skipped for now. */
+  mustWait(holder: string): boolean;
+}
+
 /**
  * Owns the order of waiting members: a round robin of key holders and other clients, so that a client with many jobs
  * does not starve the others; a round robin of the sub-clients of a holder; within a sub-client, first come, first
- * served. The weight of a holder is its number of members per round. All operations except the iteration and `positionOf` take constant
- * time for any length of a lane.
+ * served. Holders with a common share take turns among themselves, and count as one holder. The weight of a holder is its
+ * number of members per round. All operations except the iteration and `positionOf` take constant time for any length of
+ * a lane.
  */
 export class FairQueue<M extends Member> implements Iterable<M> {
-  readonly #holders: RoundRobin<M>;
+  readonly #shares: RoundRobin<M>;
 
-  /** `rules` apply to the key holders and other clients, not to sub-clients. */
-  constructor(rules: Partial<RoundRobinRules> = {}) {
-    const lineOfName = () => new RankedLanes<M>();
-    const lineOfHolder = () => new RoundRobin<M>((client) => client, lineOfName, equalShares);
-    this.#holders = new RoundRobin<M>(holderOf, lineOfHolder, { ...equalShares, ...rules });
+  constructor({ weightOf = () => 1, mustWait = () => false }: Partial<HolderRules> = {}) {
+    const clients: Level<M> = {
+      nameOf: ({ client }) => client,
+      openLine: () => ({ line: new RankedLanes<M>(), weight: () => 1, mustWait: () => false }),
+    };
+    const holders: Level<M> = {
+      nameOf: ({ client }) => holderOf(client),
+      openLine: ({ client }) => {
+        const holder = holderOf(client);
+        return { line: new RoundRobin(clients), weight: () => weightOf(holder), mustWait: () => mustWait(holder) };
+      },
+    };
+    const openShare = (share: CommonShare): OpenLine<M> => ({
+      ...{ line: new RoundRobin(holders), weight: () => share.weight(), mustWait: () => false },
+    });
+    this.#shares = new RoundRobin({
+      nameOf: (member) => member.share?.name ?? holders.nameOf(member),
+      openLine: (member) => (member.share ? openShare(member.share) : holders.openLine(member)),
+    });
   }
 
   get size(): number {
-    return this.#holders.size;
+    return this.#shares.size;
   }
 
   /** Adds a member at the end of its line. A member may be added once. */
   add(member: M): void {
-    this.#holders.add(member, false);
+    this.#shares.add(member, false);
   }
 
   /** Adds a member before all others of its client. */
   addFirst(member: M): void {
-    this.#holders.add(member, true);
+    this.#shares.add(member, true);
   }
 
   /** Removes a member. Returns whether it was in the queue. */
   remove(member: M): boolean {
-    return this.#holders.remove(member);
+    return this.#shares.remove(member);
   }
 
   /**
@@ -283,21 +324,22 @@ export class FairQueue<M extends Member> implements Iterable<M> {
    * the others, unless more of their members may be taken in this round.
    */
   takeNext(mayGo: MayGo<M> = () => true): M | null {
-    return this.#holders.takeNext(mayGo);
+    return this.#shares.takeNext(mayGo);
   }
 
-  /** Moves the holder of this client behind all others. */
-  toEnd(client: string): void {
-    this.#holders.toEnd(client);
+  /** Moves the holder of a member behind all others, or behind those with the same share. */
+  toEnd(member: M): void {
+    const level = member.share ? this.#shares.lineOf(member) : this.#shares;
+    if (level instanceof RoundRobin) level.toEnd(member);
   }
 
   /** Iterates in the order in which members would be taken if all may go and no member is added. */
   [Symbol.iterator](): Iterator<M> {
-    return this.#holders[Symbol.iterator]();
+    return this.#shares[Symbol.iterator]();
   }
 
   /** Returns the position in the order of the iteration, from 1; 0 if the member does not wait here. */
   positionOf(member: M): number {
-    return this.#holders.positionOf(member);
+    return this.#shares.positionOf(member);
   }
 }

@@ -74,11 +74,16 @@ describe('A group', () => {
     await until(async () => (await ask(keyOf('joe'))).status === 401, 'the old lines');
   });
 
-  it('lets jobs over its limit of running jobs wait, which a new limit lets start', async () => {
+  it('counts jobs that ran before it got its limit, and lets further ones wait, which a new limit lets start', async () => {
     await (await gate()).close();
     const to = await service();
+    const statusOfJoe = async () => (await to.get('/usage', keyOf('joe'))).status;
+    await writeKeys();
+    await until(async () => (await statusOfJoe()) === 200, 'no lines of groups');
     const jobs = [ask(keyOf('ada'))];
     await until(async () => (await metric(to, 'jobs_active')) === 1, 'the first job');
+    await writeKeys(...groupLines);
+    await until(async () => (await statusOfJoe()) === 401, 'the lines of groups');
     jobs.push(ask(keyOf('bob')));
     await until(async () => (await metric(to, 'jobs_queued')) === 1, 'the waiting job');
     jobs.push(ask(person('lea', 'art')));

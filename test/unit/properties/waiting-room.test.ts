@@ -23,6 +23,13 @@ const noBounds: ClientBounds = { maxRunning: Number.POSITIVE_INFINITY, maxQueued
 
 const boundsOf = (client: string) => bounds[client] ?? noBounds;
 
+/** Share that two of the clients divide. */
+const groupShare = { name: 'group', weight: () => 1 };
+const isInGroup = (client: string) => client === 'client 3' || client === 'client 4';
+const shareOf = (client: string) => (isInGroup(client) ? groupShare : null);
+/** Returns what takes turns with others: a client, or the group of a client. */
+const topOf = (client: string) => shareOf(client)?.name ?? client;
+
 const clis = ['main', 'small'] as const;
 /** Age at which a background job ranks as a caller. */
 const patienceMs = 60_000;
@@ -47,14 +54,16 @@ interface ExpectedTicket {
 
 /** Waiting tickets by client; the clients are in the order of their turns. */
 type Lines = { readonly client: string; readonly members: ExpectedTicket[] }[];
+/** The same by client or group. */
+type Tops = { readonly top: string; readonly lines: Lines }[];
 
 /**
  * Model of the waiting room with plain lists. Everything that can be derived from the tickets is computed on each call.
  */
 class ExpectedRoom {
   readonly all: ExpectedTicket[] = [];
-  #callers: Lines = [];
-  #background: Lines = [];
+  #callers: Tops = [];
+  #background: Tops = [];
   /** Time of the last request, or of the end of the last wait, by client. */
   readonly #lastActiveMs = new Map<string, number>();
   #nowMs = 0;
@@ -84,25 +93,42 @@ class ExpectedRoom {
 
   /** Returns the reason to refuse a job; null to admit it. */
   refusalReason(client: string, bytes: number): 'full' | 'bound' | null {
-    const waitingOfClient = this.waitingOf(client);
-    const { maxQueued } = boundsOf(client);
-    if (maxQueued !== null && waitingOfClient.length >= maxQueued) return 'bound';
-    const reserving = this.#activeWithoutPlace(client);
-    const isAlone = this.waiting.length === waitingOfClient.length && reserving === 0;
-    const isWithin =
-      waitingOfClient.length < placesOf(client) &&
-      (waitingOfClient.length === 0 || bytesOf(waitingOfClient) + bytes <= ownBytes);
-    if (!isAlone && !isWithin) return 'bound';
-    const reserved = waitingOfClient.length === 0 ? 0 : Math.min(reserving, ownPlaces);
-    const reservedBytes = (reserved * limits.maxWaitingBytes) / limits.maxWaiting;
-    const hasPlace = this.waiting.length + reserved < limits.maxWaiting;
-    return hasPlace && bytesOf(this.waiting) + reservedBytes + bytes <= limits.maxWaitingBytes ? null : 'full';
+    const queue = { room: [limits.maxWaiting, limits.maxWaitingBytes], used: this.waiting } as const;
+    const top = this.#divide(queue, topOf, client, bytes);
+    if (top.isBeyond) return 'bound';
+    const inGroup = { room: top.room, used: this.#waitingOf(topOf, client) };
+    const member = isInGroup(client) ? this.#divide(inGroup, (each) => each, client, bytes) : null;
+    if (member?.isBeyond) return 'bound';
+    const { maxWaiting, maxWaitingBytes } = limits;
+    if (this.waiting.length >= maxWaiting || bytesOf(this.waiting) + bytes > maxWaitingBytes) return 'full';
+    if (top.takesReserved) return 'full';
+    return member?.takesReserved ? 'bound' : null;
   }
 
-  /** Returns the number of other active clients without a waiting job. */
-  #activeWithoutPlace(client: string): number {
-    const recent = [...this.#lastActiveMs].filter(([other, ms]) => other !== client && this.#nowMs - ms < activeMs);
-    return recent.filter(([other]) => this.waitingOf(other).length === 0).length;
+  #waitingOf(nameOf: (client: string) => string, client: string): ExpectedTicket[] {
+    return this.waiting.filter((entry) => nameOf(entry.client) === nameOf(client));
+  }
+
+  /** Applies the rule for places to one level. */
+  #divide({ room, used }: ExpectedLevel, nameOf: (client: string) => string, client: string, bytes: number) {
+    const own = this.#waitingOf(nameOf, client);
+    const isInside = (other: string) => nameOf === topOf || isInGroup(other);
+    const recent = [...this.#lastActiveMs].filter(([other, ms]) => isInside(other) && this.#nowMs - ms < activeMs);
+    const others = new Set(recent.map(([other]) => nameOf(other)).filter((name) => name !== nameOf(client)));
+    const reserving = [...others].filter((name) => !used.some((entry) => nameOf(entry.client) === name)).length;
+    const isAlone = used.length === own.length && reserving === 0;
+    const [places, size] = room.map((whole) => Math.max(1, Math.ceil(whole / 4))) as [number, number];
+    const maxQueued = nameOf(client) === client ? boundsOf(client).maxQueued : null;
+    const share = [maxQueued ?? (isAlone ? Infinity : places), isAlone ? Infinity : size] as const;
+    const fits = (jobs: number, sum: number, [maxJobs, maxSum]: readonly [number, number]) =>
+      jobs < maxJobs && (jobs === 0 || sum + bytes <= maxSum);
+    const reserved = own.length === 0 ? 0 : Math.min(reserving, places);
+    const reservedBytes = (reserved * limits.maxWaitingBytes) / limits.maxWaiting;
+    return {
+      isBeyond: !fits(own.length, bytesOf(own), share),
+      takesReserved: reserved > 0 && !fits(used.length + reserved, bytesOf(used) + reservedBytes, room),
+      room: [Math.min(room[0], share[0]), Math.min(room[1], share[1])] as const,
+    };
   }
 
   mayRun({ client, cli, isReady }: Pick<ExpectedTicket, 'client' | 'cli' | 'isReady'>): boolean {
@@ -124,7 +150,10 @@ class ExpectedRoom {
     this.grantAll();
   }
 
-  #lineUp(entry: ExpectedTicket, lines: Lines): void {
+  #lineUp(entry: ExpectedTicket, tops: Tops): void {
+    const name = topOf(entry.client);
+    if (!tops.some(({ top }) => top === name)) tops.push({ top: name, lines: [] });
+    const lines = tops.find(({ top }) => top === name)?.lines ?? [];
     const line = lines.find(({ client }) => client === entry.client);
     if (line === undefined) lines.push({ client: entry.client, members: [entry] });
     else line.members.push(entry);
@@ -176,45 +205,62 @@ class ExpectedRoom {
   }
 
   #grantOne(which: 'callers' | 'background'): boolean {
-    const lines = which === 'callers' ? this.#callers : this.#background;
-    for (const { client, members } of lines) {
-      const next = members.find((entry) => this.mayRun(entry));
-      if (next === undefined) continue;
-      const remainingMembers = members.filter((entry) => entry !== next);
-      const otherLines = lines.filter((line) => line.client !== client);
-      const left = remainingMembers.length === 0 ? otherLines : [...otherLines, { client, members: remainingMembers }];
-      if (which === 'callers') this.#callers = left;
-      else this.#background = left;
-      this.#grant(next);
-      return true;
-    }
-    return false;
+    const tops = which === 'callers' ? this.#callers : this.#background;
+    const lines = tops.flatMap((each) => each.lines);
+    const next = lines.flatMap(({ members }) => members.find((entry) => this.mayRun(entry)) ?? [])[0];
+    if (next === undefined) return false;
+    const { client } = next;
+    const left = toEnd(without(tops, next), ({ top }) => top === topOf(client)).map(({ top, lines: inTop }) => ({
+      ...{ top, lines: toEnd(inTop, (line) => line.client === client) },
+    }));
+    if (which === 'callers') this.#callers = left;
+    else this.#background = left;
+    this.#grant(next);
+    return true;
   }
 
   #moveToEnd(client: string): void {
-    const isOf = (line: { readonly client: string }) => line.client === client;
-    this.#callers = [...this.#callers.filter((line) => !isOf(line)), ...this.#callers.filter(isOf)];
-    this.#background = [...this.#background.filter((line) => !isOf(line)), ...this.#background.filter(isOf)];
+    const moved = (tops: Tops) =>
+      isInGroup(client)
+        ? tops.map(({ top, lines }) => ({ top, lines: toEnd(lines, (line) => line.client === client) }))
+        : toEnd(tops, ({ top }) => top === client);
+    this.#callers = moved(this.#callers);
+    this.#background = moved(this.#background);
   }
 
   /** Returns the order of the grants: first callers, then background jobs; in rounds with one ticket per client. */
   order(): ExpectedTicket[] {
-    return [this.#callers, this.#background].flatMap((lines) => this.#inRounds(lines));
+    return [this.#callers, this.#background].flatMap((tops) =>
+      this.#inRounds(tops.map(({ top, lines }) => ({ client: top, members: this.#inRounds(lines) }))),
+    );
   }
 
   /** Orders one list in rounds; clients at their slot limit are last in each round. */
   #inRounds(all: Lines): ExpectedTicket[] {
-    const isHeld = ({ client }: { readonly client: string }) => this.isAtItsLimit(client);
-    const lines = [...all.filter((line) => !isHeld(line)), ...all.filter(isHeld)];
+    const lines = toEnd(all, ({ client }) => this.isAtItsLimit(client));
     const longest = Math.max(0, ...lines.map(({ members }) => members.length));
     const rounds = Array.from({ length: longest }, (_, round) => lines.map(({ members }) => members[round]));
     return rounds.flat().filter((entry) => entry !== undefined);
   }
 }
 
-function without(lines: Lines, entry: ExpectedTicket): Lines {
-  const left = lines.map(({ client, members }) => ({ client, members: members.filter((other) => other !== entry) }));
-  return left.filter(({ members }) => members.length > 0);
+/** Places and bytes that some clients divide, and the tickets that have them. */
+interface ExpectedLevel {
+  readonly room: readonly [number, number];
+  readonly used: readonly ExpectedTicket[];
+}
+
+/** Returns a list with some elements behind the others. */
+function toEnd<T>(all: readonly T[], isMoved: (each: T) => boolean): T[] {
+  return [...all.filter((each) => !isMoved(each)), ...all.filter(isMoved)];
+}
+
+function without(tops: Tops, entry: ExpectedTicket): Tops {
+  const left = tops.map(({ top, lines }) => {
+    const rest = lines.map(({ client, members }) => ({ client, members: members.filter((other) => other !== entry) }));
+    return { top, lines: rest.filter(({ members }) => members.length > 0) };
+  });
+  return left.filter(({ lines }) => lines.length > 0);
 }
 
 function isBeyond(client: string, waiting: readonly ExpectedTicket[]): boolean {
@@ -401,7 +447,7 @@ class RoomPlayer implements Player<RoomStep> {
   #visitor({ client, bytes, cli, isHeld }: Coming): Entrant {
     const name = clis[cli] ?? clis[0];
     const visitor: Entrant = entrant(`client ${client}`, bytes, {
-      cli: name,
+      ...{ cli: name, share: shareOf(`client ${client}`) },
       lane: isHeld ? `turn ${++this.#lanes}` : name,
       heldBy: () => (this.#held.has(visitor) ? 'conversation' : null),
     });

@@ -20,17 +20,19 @@ function createRoom(...groupLines: string[]) {
   const clients = new Clients({ ...settings, needsKey: true, rateMaxRequests: 0, rateWindowMs: 1 }, clock);
   const { job } = createGroups({ clients } as unknown as PrimaryCore);
   const room = new WaitingRoom({ maxActive: 3, maxWaiting: 50, maxWaitingBytes: 1e6, cliLimits: {} }, clock);
+  clients.onChange = () => room.readRules();
   const granted: string[] = [];
   const enter = (client: string, groups: string[] = []): Ticket => {
-    const gates = job?.gatesOf?.({ client, groups } as unknown as JobRequest) ?? [];
-    const ticket = room.admit({ client, bytes: 1, cli: 'claude', lane: '', gates, heldBy: () => null });
+    const request = { client, groups } as unknown as JobRequest;
+    const readRules = () => ({ gates: job?.gatesOf?.(request) ?? [], share: job?.shareOf?.(request) ?? null });
+    const fields = { client, bytes: 1, cli: 'claude', lane: '', heldBy: () => null };
+    const ticket = room.admit({ ...fields, readRules, ...readRules() });
     if (ticket.isWaiting) void ticket.granted(new AbortController().signal).then(() => granted.push(client));
     return ticket;
   };
   const change = (...changed: string[]) => {
     const { keys, groupLines: newLines, personLines } = readKeysFile([...keyLines, ...changed].join('\n'), keyOptions);
     clients.replaceNamedKeys({ keys, groupLines: newLines, personLines });
-    room.next();
   };
   return { clock, clients, room, enter, granted, change };
 }
@@ -63,6 +65,31 @@ describe('A group with running=', () => {
     expect(next.isWaiting).toBe(false);
   });
 
+  it('applies its limit to jobs that were admitted before its line, of keys and people', () => {
+    const { clients, enter, change } = createRoom();
+    clients.recordPerson('sso ann', ['lab']);
+    const running = [enter('key ada'), enter('sso ann', []), enter('key eve')];
+    const behind = [enter('key bob'), enter('sso ann', [])];
+    change('@bio running=1', '@lab running=1');
+    expect(behind.map(({ reason }) => reason)).toEqual(['group', 'group']);
+    running[2]?.[Symbol.dispose]();
+    expect(waiting(behind)).toEqual([true, true]);
+    running[0]?.[Symbol.dispose]();
+    expect(waiting(behind)).toEqual([false, true]);
+  });
+
+  it('counts a job for the group that its key has now', () => {
+    const { clients, enter, change } = createRoom('@bio running=1', '@art running=1');
+    const [running, other, behind] = [enter('key ada'), enter('key eve'), enter('key bob')];
+    const moved = keyLines.map((line) => line.replace('group=bio', 'group=none'));
+    const content = readKeysFile([...moved, '@bio running=1', '@art running=1'].join('\n'), keyOptions);
+    clients.replaceNamedKeys({ ...content });
+    expect(behind.isWaiting).toBe(false);
+    change('@bio running=1');
+    const next = enter('key ada');
+    expect([next.reason, waiting([running, other, behind])]).toEqual(['group', [false, false, false]]);
+  });
+
   it('does not starve: its next job starts when it may, although others always wait', () => {
     const { enter, granted } = createRoom('@bio running=1');
     let open = [enter('key ada'), enter('key eve'), enter('key joe')];
@@ -72,5 +99,54 @@ describe('A group with running=', () => {
     open[0]?.[Symbol.dispose]();
     expect([mine.isWaiting, granted]).toEqual([false, []]);
     open = [];
+  });
+});
+
+describe('A group with share=', () => {
+  /** Lets these clients always have jobs, and returns the jobs of each after some turns. */
+  function run(turns: number, names: readonly string[], room: ReturnType<typeof createRoom>) {
+    const counts = new Map(names.map((name) => [name, 0]));
+    const open: { client: string; ticket: Ticket }[] = [];
+    const submit = (client: string) => void open.push({ client, ticket: room.enter(client) });
+    for (let count = 0; count < 5; count++) for (const name of names) submit(name);
+    for (let turn = 0; turn < turns; turn++) {
+      const index = open.findIndex(({ ticket }) => !ticket.isWaiting);
+      const [ended] = open.splice(index, 1);
+      ended?.ticket[Symbol.dispose]();
+      counts.set(ended?.client ?? '', (counts.get(ended?.client ?? '') ?? 0) + 1);
+      submit(ended?.client ?? '');
+    }
+    return [...counts.values()].map((count) => Math.round((count / turns) * 100) / 100);
+  }
+  const names = ['key ada', 'key bob', 'key eve', 'key joe'];
+
+  it('counts as one client, which its members divide', () => {
+    expect(run(1200, names, createRoom())).toEqual([0.25, 0.25, 0.25, 0.25]);
+    expect(run(1200, names, createRoom('@bio share=1'))).toEqual([0.17, 0.17, 0.33, 0.33]);
+    expect(run(1200, names, createRoom('@bio share=6'))).toEqual([0.38, 0.38, 0.13, 0.13]);
+  });
+
+  it('gives its share to the groups in it that have none, and none to those that have one', () => {
+    const outer = ['@institute share=1', '@bio in=institute', '@none in=institute'];
+    expect(run(1200, names, createRoom(...outer, '@art in=institute'))).toEqual([0.25, 0.25, 0.25, 0.25]);
+    expect(run(1200, names, createRoom(...outer))).toEqual([0.17, 0.17, 0.5, 0.17]);
+    expect(run(1200, names, createRoom(...outer, '@art in=institute share=2'))).toEqual([0.11, 0.11, 0.67, 0.11]);
+  });
+
+  it('lets all other clients divide the share of the line for everybody', () => {
+    expect(run(1200, names, createRoom('@bio share=1', '@* share=2'))).toEqual([0.17, 0.17, 0.33, 0.33]);
+  });
+
+  it('gets another share, or none, for jobs that wait already', () => {
+    const { enter, change } = createRoom();
+    const running = ['key joe', 'key joe', 'key joe'].map((name) => enter(name));
+    const tickets = names.slice(0, 3).map((name) => enter(name));
+    change('@bio share=1');
+    const positions = () => tickets.map(({ position }) => position);
+    expect(positions()).toEqual([2, 3, 1]);
+    change();
+    expect(positions()).toEqual([2, 3, 1]);
+    for (const ticket of [...running, ...tickets]) ticket[Symbol.dispose]();
+    expect(enter('key ada').isWaiting).toBe(false);
   });
 });

@@ -9,3 +9,13 @@ describe('The option running', () => {
     expect(() => keyOptions.running.read(text)).toThrow('must be a whole number from 1 to 1024');
   });
 });
+
+describe('The option share', () => {
+  it.each(['1', '100'])('is a number of turns: %s', (text) => {
+    expect(keyOptions.share.read(text)).toBe(text);
+  });
+
+  it.each([null, '0', '101', '0.5'])('is refused: %s', (text) => {
+    expect(() => keyOptions.share.read(text)).toThrow('must be a whole number from 1 to 100');
+  });
+});

@@ -1,11 +1,13 @@
 import { createBudgets } from '../../../../src/features/budgets/primary.js';
 import { createGroups } from '../../../../src/features/groups/primary.js';
+import { Reservations } from '../../../../src/features/reservations/reservations.js';
 import { Clients, clientBounds } from '../../../../src/primary/access/clients.js';
 import { RecentUsage } from '../../../../src/primary/access/recent-usage.js';
 import type { PrimaryCore, PrimaryPart } from '../../../../src/primary/features/feature.js';
 import type { Ticket } from '../../../../src/primary/jobs/ticket.js';
 import { WaitingRoom } from '../../../../src/primary/jobs/waiting-room.js';
 import { noCharge } from '../../../../src/primary/store/contract/usage.js';
+import { timestamp } from '../../../../src/shared/clock.js';
 import { digestOf } from '../../../../src/shared/config/api-keys.js';
 import { dayText } from '../../../../src/shared/config/key-values.js';
 import { readKeysFile } from '../../../../src/shared/config/keys-file.js';
@@ -13,6 +15,7 @@ import { toRelayError } from '../../../../src/shared/errors.js';
 import type { JobRequest } from '../../../../src/shared/job.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { keyOptions } from '../../../support/basics/key-options.js';
+import { LogBook } from '../../../support/basics/log-book.js';
 
 const [day, stepMs, slots] = [86_400_000, 30_000, 4];
 /** Tokens of each job, which takes one step. */
@@ -27,6 +30,14 @@ interface Member {
   lastStart: number;
   longestWait: number;
   readonly refusals: Set<string>;
+}
+
+/** Slots that an administrator reserves for a group, with the begin after the start of the day. */
+interface Reserved {
+  readonly group: string;
+  readonly slots: number;
+  readonly afterMs: number;
+  readonly forMs: number;
 }
 
 const sizes = { bio: 25, chem: 25, math: 25, art: 25, law: 25, physics: 25, bio101: 30, bio102: 20 };
@@ -53,8 +64,11 @@ class SimulatedDay {
   readonly #usage = new RecentUsage(this.clock);
   readonly #room: WaitingRoom;
   readonly #parts: readonly PrimaryPart[];
+  readonly #reservations: Reservations;
   readonly #open = new Map<Ticket, { readonly member: Member; readonly request: JobRequest; hasStarted: boolean }>();
   mostRunning = 0;
+  /** Running jobs of each group with an active reservation, in each step. */
+  readonly runningReserved: (readonly [group: string, running: number])[] = [];
   lastStartInCourse = 0;
 
   constructor(groupLinesOf: (midnight: string) => readonly string[]) {
@@ -68,15 +82,23 @@ class SimulatedDay {
     const settings = { apiKeys: [], namedKeys, groupLines: lines, personLines, needsKey: true };
     this.#clients = new Clients({ ...settings, rateMaxRequests: 0, rateWindowMs: 1 }, this.clock);
     for (const { client, named } of this.members) if (named.length > 0) this.#clients.recordPerson(client, named);
-    const core = { host: { clock: this.clock }, clients: this.#clients, recentUsage: this.#usage };
-    this.#parts = [createBudgets, createGroups].map((create) => create(core as unknown as PrimaryCore));
     const boundsOf = clientBounds({ clientMaxConcurrent: 0 }, (client) => this.#clients.optionsOf(client));
     const limits = { maxActive: slots, maxWaiting: 2000, maxWaitingBytes: 1e9, cliLimits: {} };
     this.#room = new WaitingRoom(limits, this.clock, boundsOf);
+    this.#reservations = new Reservations({
+      ...{ clients: this.#clients, room: this.#room, clock: this.clock, beforeAct: async () => {} },
+      ...{ place: { shared: null, path: null, place: 'memory' }, log: new LogBook() },
+    });
+    const core = { host: { clock: this.clock }, clients: this.#clients, recentUsage: this.#usage };
+    this.#parts = [createBudgets, createGroups].map((create) => create(core as unknown as PrimaryCore));
   }
 
-  async run(): Promise<void> {
+  async run(reserved: readonly Reserved[]): Promise<void> {
     await this.clock.advance(this.start - this.clock.now());
+    for (const { group, slots: count, afterMs, forMs } of reserved) {
+      const order = { group, slots: count, begins_at: timestamp(this.start + afterMs), seconds: forMs / 1000 };
+      await this.#reservations.reserve({ client: 'key root', isAdmin: true, requestId: 'r' }, order);
+    }
     for (let step = 0; step < day / stepMs; step++) {
       this.#submit();
       this.#startGranted();
@@ -99,7 +121,10 @@ class SimulatedDay {
     const request = { client, groups: this.#clients.countedGroupsOf(client, named) } as unknown as JobRequest;
     if (!this.#isAccepted(member, request)) return false;
     const gates = this.#parts.flatMap(({ job }) => job?.gatesOf?.(request) ?? []);
-    const ticket = this.#room.admit({ client, bytes: 1, cli: 'claude', lane: client, gates, heldBy: () => null });
+    gates.push(...this.#reservations.gatesOf(client, request.groups));
+    const share = this.#parts.flatMap(({ job }) => job?.shareOf?.(request) ?? [])[0] ?? null;
+    const fields = { client, bytes: 1, cli: 'claude', lane: client, heldBy: () => null };
+    const ticket = this.#room.admit({ ...fields, gates, share });
     this.#open.set(ticket, { member, request, hasStarted: false });
     return true;
   }
@@ -126,8 +151,11 @@ class SimulatedDay {
         else this.#end(ticket);
       }
     }
-    const inGroup = [...this.#open.values()].filter(({ member, hasStarted }) => hasStarted && member.group === 'chem');
-    this.mostRunning = Math.max(this.mostRunning, inGroup.length);
+    const running = [...this.#open.values()].filter(({ hasStarted }) => hasStarted);
+    const runningOf = (name: string) => running.filter(({ member }) => member.group === name).length;
+    this.mostRunning = Math.max(this.mostRunning, runningOf('chem'));
+    for (const { group, is_active } of this.#reservations.list())
+      if (is_active) this.runningReserved.push([group, runningOf(group)]);
   }
 
   #countStart(job: { member: Member; hasStarted: boolean }): void {
@@ -161,21 +189,31 @@ describe('A day of 200 people in 6 groups and 2 courses on 4 slots', () => {
     '@chem in=institute running=1',
     '@math in=institute each=concurrent:1',
     '@art tokens=100000/day',
-    '@law running=4',
-    '@physics tokens=9000000/week',
+    '@law running=4 share=10',
+    '@faculty share=20',
+    '@physics tokens=9000000/week in=faculty',
     `@bio101 expires=${midnight}`,
     '@bio102 each=tokens:20000/day',
   ]);
-  beforeAll(() => simulated.run(), 120_000);
+  const hour = 3_600_000;
+  const reserved = [
+    { group: 'bio101', slots: 3, afterMs: 4 * hour, forMs: 2 * hour },
+    { group: 'art', slots: 1, afterMs: 10 * hour, forMs: hour },
+  ];
+  beforeAll(() => simulated.run(reserved), 120_000);
 
   const membersOf = (group: string) => simulated.members.filter((member) => member.group === group);
   const jobsOf = (group: string) => membersOf(group).reduce((sum, { jobs }) => sum + jobs, 0);
 
   it('has shares within 5 % of what the lines say', () => {
-    const perShare = { bio: 2, chem: 1, math: 1, law: 1, physics: 1 };
-    const shares = Object.entries(perShare).map(([group, weight]) => jobsOf(group) / membersOf(group).length / weight);
+    const turns = { bio: 50, chem: 25, math: 25, law: 10, physics: 20 };
+    const shares = Object.entries(turns).map(([group, count]) => jobsOf(group) / count);
     const mean = shares.reduce((sum, share) => sum + share, 0) / shares.length;
     for (const share of shares) expect(Math.abs(share / mean - 1)).toBeLessThan(0.05);
+    for (const group of Object.keys(turns)) {
+      const counts = membersOf(group).map(({ jobs }) => jobs);
+      expect(Math.max(...counts) - Math.min(...counts)).toBeLessThanOrEqual(group === 'bio' ? 3 : 2);
+    }
     expect(Object.keys(sizes).reduce((sum, group) => sum + jobsOf(group), 0)).toBe((slots * day) / stepMs);
   });
 
@@ -195,6 +233,15 @@ describe('A day of 200 people in 6 groups and 2 courses on 4 slots', () => {
 
   it('lets nobody starve whom no line limits', () => {
     const free = ['bio', 'chem', 'math', 'law', 'physics'].flatMap(membersOf);
-    expect(Math.max(...free.map(({ longestWait }) => longestWait))).toBeLessThan(3_600_000);
+    for (const { longestWait, group } of free)
+      expect(longestWait).toBeLessThan(group === 'law' || group === 'physics' ? 2 * hour : hour);
+  });
+
+  it('keeps a reservation in each step, and gives unused slots to the others', () => {
+    const runningOf = (name: string) => simulated.runningReserved.filter(([group]) => group === name);
+    expect(runningOf('bio101').length).toBe((2 * hour) / stepMs);
+    expect(runningOf('bio101').filter(([, running]) => running < 3)).toEqual([]);
+    expect(runningOf('art').length).toBe(hour / stepMs);
+    expect(runningOf('art').filter(([, running]) => running > 0)).toEqual([]);
   });
 });

@@ -4,24 +4,29 @@ import type { Sharer } from '../../../../src/primary/fairness/fair-share.js';
 import { QueuePlaces, RecentClients } from '../../../../src/primary/jobs/queue-places.js';
 import { holderOf } from '../../../../src/shared/client.js';
 import type { RelayError } from '../../../../src/shared/errors.js';
+import type { CommonShare } from '../../../../src/shared/fairness/fair-queue.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { randomNumbers } from '../../../support/basics/random.js';
 
 const activeMs = 600_000;
 
+type Waiter = Sharer & { readonly share?: CommonShare | null };
+
 class Harness {
   readonly clock = new FakeClock();
-  readonly places: QueuePlaces<Sharer>;
-  readonly waiting: Sharer[] = [];
+  readonly places: QueuePlaces<Waiter>;
+  readonly waiting: Waiter[] = [];
+  shareOf: (client: string) => CommonShare | null = () => null;
 
   constructor(maxWaiting: number, boundsOf: BoundsOf = noBounds, maxWaitingBytes = 1_000_000) {
-    this.places = new QueuePlaces<Sharer>({ maxWaiting, maxWaitingBytes }, boundsOf, this.clock);
+    this.places = new QueuePlaces<Waiter>({ maxWaiting, maxWaitingBytes }, boundsOf, this.clock);
   }
 
   /** Requests a place. Returns true, or why the request was refused. */
   request(client: string, bytes = 1): true | string {
-    const waiter = { client, bytes };
-    this.places.recordRequest(client);
+    const share = this.shareOf(client);
+    const waiter = { client, bytes, share };
+    this.places.recordRequest(client, share);
     try {
       this.places.takePlace(waiter);
     } catch (error) {
@@ -234,28 +239,104 @@ describe('The users of one key among themselves', () => {
   });
 });
 
+describe('Clients with a common share', () => {
+  const create = (weight = 1) => {
+    const harness = new Harness(16);
+    const share = { name: 'group bio', weight: () => weight };
+    harness.shareOf = (client) => (client.startsWith('key bio') ? share : null);
+    return harness;
+  };
+  const members = Array.from({ length: 20 }, (_, number) => `key bio${number}`);
+
+  it('have together the places of one client, and of more with a larger weight', () => {
+    for (const [weight, count] of [
+      [1, 4],
+      [2, 8],
+      [100, 12],
+    ] as const) {
+      const harness = create(weight);
+      harness.request('key other');
+      expect(members.filter((member) => harness.request(member) === true)).toHaveLength(count);
+      expect(harness.request('key bio19')).toBe(
+        `this client may not wait: its group has ${count} waiting jobs, and its share is ${count} of 16 places of the queue while other clients are active ${variables}`,
+      );
+      expect(harness.requestMany('key other', 10)).toBe(3);
+    }
+  });
+
+  it('divide these places among themselves, and leave some to active members without a waiting job', () => {
+    const harness = create(2);
+    harness.request('key other');
+    expect(harness.requestMany('key bio0', 8)).toBe(8);
+    harness.leave('key bio0');
+    harness.places.recordRequest('key bio1', harness.shareOf('key bio1'));
+    expect(harness.request('key bio0')).toBe(
+      'this client may not wait: it has 7 waiting jobs, and its share is 2 of 8 places of its group while other members of the group are active',
+    );
+    for (const member of members.slice(2, 5)) harness.places.recordRequest(member, harness.shareOf(member));
+    for (let left = 7; left > 1; left--) harness.leave('key bio0');
+    expect(harness.requestMany('key bio2', 2)).toBe(2);
+    expect(harness.requestMany('key bio3', 2)).toBe(2);
+    expect(harness.requestMany('key bio4', 2)).toBe(2);
+    expect(harness.request('key bio0')).toBe(
+      'this client may not wait: the last place of its group is reserved for other active members of the group',
+    );
+    expect(harness.request('key bio1')).toBe(true);
+  });
+
+  it('keep their places if the share changes, and then count for the new one', () => {
+    const harness = create();
+    harness.shareOf = () => null;
+    harness.request('key other');
+    const waiter: Waiter & { share: CommonShare | null } = { client: 'key bio0', bytes: 1, share: null };
+    harness.places.takePlace(waiter);
+    const share = { name: 'group bio', weight: () => 1 };
+    harness.places.changeShare(waiter, () => {
+      waiter.share = share;
+    });
+    harness.shareOf = (client) => (client.startsWith('key bio') ? share : null);
+    expect(members.slice(1).filter((member) => harness.request(member) === true)).toHaveLength(3);
+    harness.places.leave(waiter);
+    expect(harness.request('key bio9')).toBe(true);
+  });
+});
+
 it.each([1, 2, 3])('Places: the rule holds whatever the clients do (seed %d)', async (seed) => {
   const random = randomNumbers(seed);
-  const clients = ['key a/1', 'key a/2', 'key a/3', 'key a', 'key b/1', 'key b/2', 'user c', 'user d', 'user e'];
+  const clients = [
+    ...(seed === 1 ? [] : ['key g1', 'key g2/ada', 'key g2/bob', 'key g3']),
+    'key a/1',
+    'key a/2',
+    'key a/3',
+    'key a',
+    'key b/1',
+    'key b/2',
+    'user c',
+    'user d',
+    'user e',
+  ];
   const boundsOf: BoundsOf = (client) => ({ maxRunning: 1, maxQueued: client === 'key a' ? 6 : null, weight: 1 });
   const maxWaiting = 8 + Math.floor(random() * 12);
   const harness = new Harness(maxWaiting, boundsOf, 1000 * maxWaiting); // places run out before bytes
   const { places, clock, waiting } = harness;
+  const share = { name: 'group g', weight: () => 1 };
+  harness.shareOf = (client) => (client.startsWith('key g') ? share : null);
+  const topOf = (client: string) => harness.shareOf(client)?.name ?? holderOf(client);
   const lastActiveMs = new Map<string, number>();
-  const countOf = (holder: string) => waiting.filter(({ client }) => holderOf(client) === holder).length;
+  const countOf = (top: string) => waiting.filter(({ client }) => topOf(client) === top).length;
   const isActive = (holder: string) => clock.monotonicMs() - (lastActiveMs.get(holder) ?? -activeMs) < activeMs;
   const reasons = new Set<string>();
   for (let step = 0; step < 3000; step++) {
     if (random() < 0.01) await clock.advance(activeMs);
     const before = [...waiting];
     const client = clients[Math.floor(random() ** 2 * clients.length)] as string;
-    const holder = holderOf(client);
+    const holder = topOf(client);
     if (random() < 0.4) {
       harness.leave(client);
       if (before.length > waiting.length) lastActiveMs.set(holder, clock.monotonicMs());
     } else {
       lastActiveMs.set(holder, clock.monotonicMs());
-      const others = [...new Set(clients.map(holderOf))].filter((other) => other !== holder);
+      const others = [...new Set(clients.map(topOf))].filter((other) => other !== holder);
       const reserving = others.filter((other) => isActive(other) && countOf(other) === 0).length;
       const reserved = Math.min(reserving, quarterOf(maxWaiting));
       const hadPlace = countOf(holder) > 0;

@@ -1,5 +1,5 @@
 import { holderOf } from '../../../../src/shared/client.js';
-import { FairQueue, type Member } from '../../../../src/shared/fairness/fair-queue.js';
+import { type CommonShare, FairQueue, type Member } from '../../../../src/shared/fairness/fair-queue.js';
 import { randomNumbers } from '../../../support/basics/random.js';
 
 interface Named<T> extends Member {
@@ -7,12 +7,15 @@ interface Named<T> extends Member {
 }
 
 /** Creates a fair queue of named members. Clients can be suspended. */
-function fairQueue<T>(weightOf: (holder: string) => number = () => 1) {
+function fairQueue<T>(
+  weightOf: (holder: string) => number = () => 1,
+  shareOf: (client: string) => CommonShare | null = () => null,
+) {
   const held = new Set<string>();
   const queue = new FairQueue<Named<T>>({ weightOf, mustWait: (holder) => held.has(holder) });
   const members = new Map<T, Named<T>>();
   const member = (client: string, name: T, lane: string) => {
-    members.set(name, { client, name, lane });
+    members.set(name, { client, name, lane, share: shareOf(client) });
     return members.get(name) as Named<T>;
   };
   return {
@@ -28,7 +31,7 @@ function fairQueue<T>(weightOf: (holder: string) => number = () => 1) {
     hold: (client: string) => void held.add(holderOf(client)),
     resume: (client: string) => {
       const wasHeld = held.delete(holderOf(client));
-      if (wasHeld) queue.toEnd(client);
+      if (wasHeld) queue.toEnd({ client, lane: '', name: null as T, share: shareOf(client) });
       return wasHeld;
     },
   };
@@ -103,7 +106,9 @@ describe('The fair queue', () => {
 
   it.each([1, 2, 3])('lists its members in the order in which it serves them, with any weights (seed %d)', (seed) => {
     const random = randomNumbers(seed);
-    const waiting = fairQueue<number>((holder) => (seed === 1 ? 1 : 1 + (Number(holder.at(-1)) % 3)));
+    const share = { name: 'group', weight: () => 2 };
+    const weightOf = (holder: string) => (seed === 1 ? 1 : 1 + (Number(holder.at(-1)) % 3));
+    const waiting = fairQueue<number>(weightOf, (client) => (seed === 3 && Number(client.at(-1)) > 4 ? share : null));
     const oneOf = (share: number) => `client ${Math.floor(share * 8)}`;
     for (let step = 0; step < 400; step++) {
       if (random() < 0.7) waiting.add(oneOf(random() ** 2), step);
@@ -120,6 +125,61 @@ describe('The fair queue', () => {
     const listed = [...waiting];
     expect(listed.length).toBeGreaterThan(50);
     expect(takeAll(waiting)).toEqual(listed);
+  });
+
+  it.each([1, 2, 3])('divides turns by weights: among shares and holders, and in each share (seed %d)', (seed) => {
+    const random = randomNumbers(seed);
+    const weights = new Map<string, number>();
+    const shares = [0, 1, 2].map((group) => ({
+      name: `group ${group}`,
+      weight: () => (group === 0 ? 1 : group + seed),
+    }));
+    const members = Array.from({ length: 120 }, (_, number) => {
+      const share = number < 100 ? shares[0] : shares[number % 6];
+      const holder = `key ${number}`;
+      weights.set(holder, 1 + Math.floor(random() * 3));
+      return { holder, share: share ?? null };
+    });
+    const shareOf = (client: string) => members.find(({ holder }) => holder === holderOf(client))?.share ?? null;
+    const waiting = fairQueue<number>((holder) => weights.get(holder) ?? 0, shareOf);
+    const owners: string[] = [];
+    const add = (client: string) => waiting.add(client, owners.push(client) - 1);
+    for (const { holder } of members) for (const user of ['ada', 'bob', 'ada']) add(`${holder}/${user}`);
+    const taken = new Map<string, number>();
+    const last = new Map<string, number>();
+    let longestWait = 0;
+    const tops = new Set(members.map(({ holder, share }) => share?.name ?? holder));
+    const weightOf = (name: string) => shares.find((each) => each.name === name)?.weight() ?? weights.get(name) ?? 0;
+    const round = [...tops].reduce((sum, name) => sum + weightOf(name), 0);
+    const turns = round * 2000;
+    for (let turn = 0; turn < turns; turn++) {
+      const client = owners[waiting.takeNext() ?? -1] ?? '';
+      const holder = holderOf(client);
+      for (const name of [holder, shareOf(client)?.name ?? []].flat()) taken.set(name, (taken.get(name) ?? 0) + 1);
+      longestWait = Math.max(longestWait, turn - (last.get(holder) ?? 0));
+      last.set(holder, turn);
+      add(client);
+    }
+    for (const name of tops)
+      expect(Math.abs((taken.get(name) ?? 0) / (turns / round) / weightOf(name) - 1)).toBeLessThan(0.05);
+    const inGroup = members.filter(({ share }) => share === shares[0]).map(({ holder }) => holder);
+    const inTurn = inGroup.reduce((sum, holder) => sum + weightOf(holder), 0);
+    for (const holder of inGroup)
+      expect(Math.abs((taken.get(holder) ?? 0) / (2000 / inTurn) / weightOf(holder) - 1)).toBeLessThan(0.2);
+    expect(longestWait).toBeLessThanOrEqual(round * inTurn);
+  });
+
+  it('gives a share of 100 active clients half of the turns beside one key, and moves only its clients behind it', () => {
+    const share = { name: 'group bio', weight: () => 1 };
+    const waiting = fairQueue<string>(undefined, (client) => (client === 'key other' ? null : share));
+    for (let number = 0; number < 100; number++) waiting.add(`key bio${number}`, `bio ${number}`);
+    for (let number = 0; number < 100; number++) waiting.add('key other', `other ${number}`);
+    waiting.hold('key bio0');
+    waiting.resume('key bio0');
+    const order = takeAll(waiting);
+    expect(order.slice(0, 4)).toEqual(['bio 1', 'other 0', 'bio 2', 'other 1']);
+    expect(order.filter((name, index) => name.startsWith('bio') && index < 100)).toHaveLength(50);
+    expect(order.slice(-2)).toEqual(['bio 0', 'other 99']);
   });
 
   it('skips a lane whose first member may not leave, and retains its order', () => {
