@@ -138,6 +138,12 @@ describe('A reservation', () => {
     expect(reservations.gatesOf('key bio1')).toEqual([]);
   });
 
+  it('counts the jobs of a person who has sent no request since the start for the groups of each job', async () => {
+    const { reservations } = await create();
+    expect(reservations.gatesOf('sso ann', ['bio101']).map(({ name }) => name)).toEqual(['reservations of bio101']);
+    expect(reservations.gatesOf('sso ann')).toEqual([]);
+  });
+
   it('is limited in number', async () => {
     const { reserve } = await create();
     for (let index = 0; index < 100; index++) await reserve(index * 2 * minute, minute, 1);
