@@ -1,6 +1,6 @@
-import { quarterOf } from '../../primary/access/clients.js';
 import type { RatesOf } from '../../primary/access/rate-limit.js';
 import type { ConversationStore } from '../../primary/conversations/conversation-store.js';
+import { quarterOf } from '../../primary/fairness/fair-share.js';
 import type { Hosts, OpenedStore, StoreParts } from '../../primary/hosts/hosts.js';
 import { maxWaitingBytes } from '../../primary/store/contract/jobs.js';
 import type { Store, StoreObserver } from '../../primary/store/contract/store.js';

@@ -145,10 +145,10 @@ export class Reservations {
   /** Throws `validation_error` if at any time more slots would be reserved than there are. */
   #checkSlots(wanted: Omit<Reservation, 'id'>, open: readonly Reservation[]): void {
     const { maxActive } = this.#parts.room.limits;
-    const beside = open.filter(({ beginsAt, endsAt }) => beginsAt < wanted.endsAt && wanted.beginsAt < endsAt);
-    const begins = [wanted.beginsAt, ...beside.map(({ beginsAt }) => Math.max(beginsAt, wanted.beginsAt))];
+    const overlapping = open.filter(({ beginsAt, endsAt }) => beginsAt < wanted.endsAt && wanted.beginsAt < endsAt);
+    const begins = [wanted.beginsAt, ...overlapping.map(({ beginsAt }) => Math.max(beginsAt, wanted.beginsAt))];
     for (const at of begins) {
-      const present = beside.filter(({ beginsAt, endsAt }) => beginsAt <= at && at < endsAt);
+      const present = overlapping.filter(({ beginsAt, endsAt }) => beginsAt <= at && at < endsAt);
       const left = maxActive - present.reduce((sum, { slots }) => sum + slots, 0);
       if (wanted.slots > left)
         throw invalid('slots', `only ${left} of ${maxActive} slots are not reserved at ${timestamp(at)}`);

@@ -55,10 +55,9 @@ export class Clients {
   readonly #people: KnownPeople;
   readonly #clock: Pick<Clock, 'now'>;
   #groups: ClientGroups;
-
   readonly #rate: Rate;
-  /** Called when keys or lines have changed, by which clients belong to groups. Lent keys do not. */
-  onChange: () => void = () => {};
+  /** Called when keys or lines have changed, except for lent keys. */
+  onChange = () => {};
 
   constructor(settings: ClientSettings, clock: Pick<Clock, 'now'>) {
     const { rateMaxRequests, rateWindowMs, needsKey, groupLines, personLines, apiKeys, namedKeys } = settings;
@@ -491,12 +490,4 @@ export function clientBounds(
     const { maxConcurrent, maxQueued, weight } = optionsOf(client);
     return { maxRunning: maxConcurrent ?? commonRunning, maxQueued, weight: weight ?? unbounded.weight };
   };
-}
-
-/** Largest number of quarters for one client. The other clients always have one quarter. */
-const maxQuarters = 3;
-
-/** Returns the share of one client of a shared resource: a quarter per unit of weight, rounded up, at least 1. */
-export function quarterOf(whole: number, weight = 1): number {
-  return Math.max(1, Math.ceil((whole * Math.min(weight, maxQuarters)) / 4));
 }

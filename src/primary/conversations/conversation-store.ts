@@ -13,7 +13,7 @@ import { LinkedList } from '../../shared/fairness/linked-list.js';
 import { newId } from '../../shared/ids.js';
 import type { TranscriptItem, TranscriptOrder } from '../../shared/ipc/protocol.js';
 import type { Attachment } from '../../shared/job.js';
-import { quarterOf } from '../access/clients.js';
+import { quarterOf } from '../fairness/fair-share.js';
 import type { StoredConversation } from '../store/contract/conversations.js';
 import { type StoredText, stored } from '../store/contract/stored-text.js';
 import { Conversation, type TurnInLine } from './conversation.js';

@@ -18,6 +18,14 @@ export function fits(used: Amount, bytes: number, limit: Amount): boolean {
   return used.count < limit.count && (used.count === 0 || used.bytes + bytes <= limit.bytes);
 }
 
+/** Largest number of quarters for one client. The other clients always have one quarter. */
+const maxQuarters = 3;
+
+/** Returns the share of one client of a shared resource: a quarter per unit of weight, rounded up, at least 1. */
+export function quarterOf(whole: number, weight = 1): number {
+  return Math.max(1, Math.ceil((whole * Math.min(weight, maxQuarters)) / 4));
+}
+
 /** An item with the time of its arrival, in milliseconds since the epoch. */
 interface Arrived<M> {
   readonly member: M;

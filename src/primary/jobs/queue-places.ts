@@ -2,8 +2,8 @@ import { holderOf, optionHolder } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import { RelayError } from '../../shared/errors.js';
 import type { CommonShare } from '../../shared/fairness/fair-queue.js';
-import { type BoundsOf, quarterOf } from '../access/clients.js';
-import { type Amount, type ClientShare, FairShare, fits, type Sharer } from '../fairness/fair-share.js';
+import type { BoundsOf } from '../access/clients.js';
+import { type Amount, type ClientShare, FairShare, fits, quarterOf, type Sharer } from '../fairness/fair-share.js';
 
 export interface PlaceLimits {
   /** Maximum number of jobs that wait for a slot. */
@@ -17,8 +17,8 @@ interface Waiter extends Sharer {
   readonly share?: CommonShare | null;
 }
 
-/** Part of the queue: that of a common share, of a key holder, or of one client. */
-interface Part {
+/** QueuePart of the queue: that of a common share, of a key holder, or of one client. */
+interface QueuePart {
   readonly kind: 'group' | 'holder' | 'client';
   readonly name: string;
   readonly use: Amount;
@@ -38,7 +38,7 @@ interface Whole {
 /** Result of the rule for one part. */
 interface Division {
   readonly whole: Whole;
-  readonly part: Part;
+  readonly part: QueuePart;
   /** Places and bytes of the whole that the part may use; infinite if it is the only active one. */
   readonly share: Amount;
   /** Number of places reserved for other parts. */
@@ -192,9 +192,9 @@ export class QueuePlaces<W extends Waiter> {
   }
 
   /** Returns the parts of the queue that a job of this client would be in, the largest first. */
-  #partsOf({ client, share }: Pick<Waiter, 'client' | 'share'>): Part[] {
+  #partsOf({ client, share }: Pick<Waiter, 'client' | 'share'>): QueuePart[] {
     const holder = holderOf(client);
-    const parts: Part[] = [
+    const parts: QueuePart[] = [
       { kind: 'holder', name: holder, use: this.#waiting.holderShare(client), ...this.#boundsOf(holder) },
       { kind: 'client', name: client, use: this.#waiting.clientShare(client), weight: 1, maxQueued: null },
     ];
@@ -264,7 +264,7 @@ export class QueuePlaces<W extends Waiter> {
  * Returns the share of one part of a whole, and the places that are reserved for other parts. `reserving`: number of
  * other parts that are active and have no waiting job.
  */
-function divided(whole: Whole, part: Part, reserving: number): Division {
+function divided(whole: Whole, part: QueuePart, reserving: number): Division {
   const isAlone = reserving === 0 && whole.used.count === part.use.count;
   const shareOf = (room: number) => (isAlone ? Number.POSITIVE_INFINITY : quarterOf(room, part.weight));
   const share = { count: part.maxQueued ?? shareOf(whole.room.count), bytes: shareOf(whole.room.bytes) };

@@ -129,7 +129,7 @@ class RankedLanes<M extends Member> implements Line<M> {
 }
 
 /** A new line, with its rules, which may change. */
-interface OpenLine<M> {
+interface RuledLine<M> {
   readonly line: Line<M>;
   /** Returns the number of members taken from the line in one round. */
   weight(): number;
@@ -141,11 +141,11 @@ interface OpenLine<M> {
 interface Level<M> {
   /** Returns the name of the line for a member. */
   nameOf(member: M): string;
-  openLine(member: M): OpenLine<M>;
+  openLine(member: M): RuledLine<M>;
 }
 
 /** A line, and the number of its members that may still be taken in this round. */
-interface LineInRound<M> extends OpenLine<M> {
+interface LineInRound<M> extends RuledLine<M> {
   left: number;
 }
 
@@ -229,16 +229,16 @@ class RoundRobin<M extends Member> implements Line<M> {
   }
 
   positionOf(member: M): number {
-    const own = this.#lines.get(this.#level.nameOf(member));
-    const positionInLine = own?.line.positionOf(member) ?? 0;
-    if (own === undefined || positionInLine === 0) return 0;
-    const round = positionInLine <= own.left ? 0 : Math.ceil((positionInLine - own.left) / own.weight());
+    const entry = this.#lines.get(this.#level.nameOf(member));
+    const positionInLine = entry?.line.positionOf(member) ?? 0;
+    if (entry === undefined || positionInLine === 0) return 0;
+    const round = positionInLine <= entry.left ? 0 : Math.ceil((positionInLine - entry.left) / entry.weight());
     let position = positionInLine;
     let isAfter = false;
-    for (const entry of this.#inOrder) {
+    for (const other of this.#inOrder) {
       const rounds = isAfter ? round : round + 1;
-      if (entry === own) isAfter = true;
-      else if (rounds > 0) position += Math.min(entry.line.size, entry.left + (rounds - 1) * entry.weight());
+      if (other === entry) isAfter = true;
+      else if (rounds > 0) position += Math.min(other.line.size, other.left + (rounds - 1) * other.weight());
     }
     return position;
   }
@@ -291,7 +291,7 @@ export class FairQueue<M extends Member> implements Iterable<M> {
         return { line: new RoundRobin(clients), weight: () => weightOf(holder), mustWait: () => mustWait(holder) };
       },
     };
-    const openShare = (share: CommonShare): OpenLine<M> => ({
+    const openShare = (share: CommonShare): RuledLine<M> => ({
       ...{ line: new RoundRobin(holders), weight: () => share.weight(), mustWait: () => false },
     });
     this.#shares = new RoundRobin({

@@ -1,4 +1,5 @@
-import { clientBounds, noBounds, quarterOf } from '../../../../src/primary/access/clients.js';
+import { clientBounds, noBounds } from '../../../../src/primary/access/clients.js';
+import { quarterOf } from '../../../../src/primary/fairness/fair-share.js';
 
 const none = { maxConcurrent: null, maxQueued: null, weight: null };
 

@@ -1,6 +1,6 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
-import { type BoundsOf, noBounds, quarterOf } from '../../../../src/primary/access/clients.js';
-import type { Sharer } from '../../../../src/primary/fairness/fair-share.js';
+import { type BoundsOf, noBounds } from '../../../../src/primary/access/clients.js';
+import { quarterOf, type Sharer } from '../../../../src/primary/fairness/fair-share.js';
 import { QueuePlaces, RecentClients } from '../../../../src/primary/jobs/queue-places.js';
 import { holderOf } from '../../../../src/shared/client.js';
 import type { RelayError } from '../../../../src/shared/errors.js';
