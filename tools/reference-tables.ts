@@ -96,10 +96,11 @@ function eventRows(): string[][] {
 
 function familyRows(): string[][] {
   const families: MetricTable = Object.assign({}, metrics, ...features.map((feature) => feature.metrics));
-  return Object.entries(families).map(([name, { type, labels }]) => [
+  return Object.entries(families).map(([name, { type, labels, help }]) => [
     `\`model_api_${name}\``,
     type,
     labels.map((label) => `\`${label}\``).join(', ') || '–',
+    help,
   ]);
 }
 
