@@ -56,7 +56,7 @@ export const jobView = z
     title: z.string(),
     operation: z.enum(operations),
     requestId: z.string(),
-    /** Null for a caller's job, because its request gets the answer. */
+    /** Form in which the API gives the answer to later readers; null for a caller's job, because its request gets the answer. */
     form: jobForm.nullable(),
     status: z.enum(jobStatuses),
     /** Number of slots that must become free before a waiting job gets one; null for other jobs. */

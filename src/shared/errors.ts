@@ -38,7 +38,7 @@ export const wireError = z
     code: z.enum(errorCodes),
     message: z.string(),
     reason: z.enum(errorReasons).optional(),
-    /** For the reason `quota`, if an error code confirms it. Not sent to clients. */
+    /** Details of the reason `quota`, if an error code confirms it. Clients do not get them. */
     quota: quotaRefusal.optional(),
     /**
      * For the reason `auth`, if an error code confirms that the account's credential is refused. Not sent to clients.

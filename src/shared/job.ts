@@ -237,7 +237,7 @@ export const jobRequest = z
     stop: z.array(z.string()).readonly(),
     offer: toolOffer.optional(),
     search: webSearch.optional(),
-    /** Present if the client does not send ids of calls back. The calls then have ids from `callIdAt`. */
+    /** False if the client does not send ids of calls back. The calls then have ids from `callIdAt`. */
     hasCallIds: z.literal(false).optional(),
     /** Form of the model's thoughts; if omitted, the caller gets none. */
     thinking: z.enum(thinkingForms).optional(),
@@ -447,7 +447,7 @@ export const jobDone = z
     additions: z.array(addedMessage).readonly().optional(),
     /** Whether the model stopped before the end of its answer, at `maxTokens` or at a limit of the model. */
     isCutShort: z.boolean().optional(),
-    /** Present if the model refused to continue. */
+    /** Refusal of the model to continue. */
     refusal: refusal.optional(),
     /** Thoughts in order; omitted if the model has not thought, or if the caller did not request thoughts. */
     thoughts: z.array(thought).readonly().optional(),

@@ -9,7 +9,7 @@ export const turnFigures = z
   .object({
     model: z.string().nullable(),
     usage: usage.unwrap().pick({ inputTokens: true, outputTokens: true, costUsd: true }).readonly(),
-    /** Present if the client has ended the answer early. */
+    /** Mark that the client has ended the answer early. */
     isInterrupted: z.literal(true).optional(),
     additions: z.array(addedMessage).readonly().optional(),
   })

@@ -35,7 +35,7 @@ export interface AppParts extends ExchangeParts, JobParts {
   readonly guards: RouteGuards;
   readonly features: RequestHooks;
   readonly viewers: StatusViewers;
-  /** Aborted when this worker is about to exit. */
+  /** Signal that is aborted when this worker is about to exit. */
   readonly closing: AbortSignal;
 }
 

@@ -27,7 +27,7 @@ export interface BackgroundPart {
    */
   readonly isLeased: boolean;
   readonly hooks: BackgroundHooks;
-  /** Aborted when the job is cancelled. */
+  /** Signal that is aborted when the job is cancelled. */
   readonly signal: AbortSignal;
   cancel(reason: Error): void;
 }

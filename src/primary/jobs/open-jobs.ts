@@ -10,7 +10,7 @@ import type { WaitingRoom } from './waiting-room.js';
 /** Admitted jobs, until their last process has exited. Each is counted for the account of its route. */
 export class OpenJobs {
   readonly #room: Pick<WaitingRoom, 'upcoming' | 'limits'>;
-  /** By ticket, because a background job that is tried again may get another one before its processes have exited. */
+  /** Open jobs by their tickets, because a background job that is tried again may get another one before its processes have exited. */
   readonly #jobs = new Map<Ticket, { readonly job: Job; count: Disposable }>();
 
   readonly #router: Pick<ModelRouter, 'recordJob'>;

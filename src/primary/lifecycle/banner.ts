@@ -11,7 +11,7 @@ type BannerHost = Pick<Host, 'product' | 'clock' | 'logStyle' | 'show'>;
 export interface BannerFacts {
   readonly version: string;
   readonly adapter: string;
-  /** Null if the console is switched off. */
+  /** Path of the console; null if it is switched off. */
   readonly consolePath: string | null;
   readonly needsKey: boolean;
 }

@@ -10,7 +10,7 @@ const shownMs = 10 * minuteMs;
 /** Time of a defect. */
 interface SeenDefect {
   readonly monotonicMs: number;
-  /** Milliseconds since the epoch. */
+  /** Time in milliseconds since the epoch. */
   readonly at: number;
 }
 

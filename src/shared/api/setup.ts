@@ -63,7 +63,7 @@ export type SetupReport = z.infer<typeof setupReport>;
 /** Answer of the model to one trial question. */
 export interface TrialAnswer {
   readonly question: string;
-  /** Null if the trial failed. */
+  /** Text of the answer; null if the trial failed. */
   readonly answer: string | null;
   readonly model: string | null;
   /** Time from the start of the program to the first piece of the answer; null if no piece arrived. */

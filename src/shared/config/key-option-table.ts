@@ -43,9 +43,9 @@ export interface KeyOption extends OptionUse {
   read(text: string | null): Partial<KeyOptions>;
   /** Returns the text of the option: true if it has no value, null if it is not set. */
   text(options: KeyOptions, withDigest: boolean): string | true | null;
-  /** Null if the command cannot set the option for a new key. */
+  /** Flag of the command that sets the option for a new key; null if there is none. */
   readonly flag: OptionFlag | null;
-  /** Null if requests cannot set the option. */
+  /** Form of the option over HTTP; null if requests cannot set the option. */
   readonly http: HttpOption | null;
 }
 

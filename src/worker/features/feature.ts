@@ -32,7 +32,7 @@ export interface WorkerCore<C extends Calls = Calls> {
   readonly onFault: (fault: unknown) => void;
   /** Options of keys of all features, in the bodies of requests. */
   readonly keyFields: RequestFields;
-  /** Aborted when this worker is about to exit. */
+  /** Signal that is aborted when this worker is about to exit. */
   readonly closing: AbortSignal;
   /** Dependencies of routes that run jobs. Use it only in requests: not all features exist before. */
   readonly jobs: JobParts;

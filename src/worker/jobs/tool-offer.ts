@@ -51,7 +51,7 @@ export interface ToolWish {
 
 /** Tools of a request, checked and translated. */
 export interface ParsedTools {
-  /** Undefined if the request offers no tools that the client runs. */
+  /** Tools that the client runs; undefined if the request offers none. */
   readonly offer: ToolOffer | undefined;
   readonly forms: ToolForms;
   /** Types of the tools that are ignored, because only the provider's servers could run them. */

@@ -129,7 +129,7 @@ export interface Turn extends LaunchOptions {
 
 /** Text to write to stdin for a turn, and whether stdin stays open for further turns. */
 export interface TurnInput {
-  /** Empty if the program must write first; a `StdinReply` then sends the turn. */
+  /** First text to write. The text is empty if the program must write first; a `StdinReply` then sends the turn. */
   readonly text: string;
   /** Text that follows at once, if it is long. Its pieces are made while it is written. */
   readonly pieces?: Iterable<string>;
@@ -166,7 +166,7 @@ export interface TurnFailed {
   readonly reason: CliReason;
   /** Sentence about the failure, for the client. */
   readonly message: string;
-  /** Set with the reason `quota`, if an error code shows it. If it is absent, the request itself may be the cause. */
+  /** Scope and end of the quota, with the reason `quota`, if an error code shows them. If it is absent, the request itself may be the cause. */
   readonly quota?: QuotaRefusal;
   /**
    * Set with the reason `auth`, if a code such as 401 shows that the account is refused. If it is absent, the request

@@ -39,7 +39,7 @@ const maxRetryMs = 60_000;
 export class LoginKeeper {
   readonly #login: FileLogin;
   readonly #parts: LoginParts;
-  /** Undefined before the file was read; null if it holds no such login. */
+  /** Login in the file; undefined before the file was read, null if it holds no such login. */
   #stored: StoredLogin | null | undefined;
   #renewal: Promise<void> | null = null;
   #failures = 0;

@@ -146,7 +146,7 @@ export class CliProcess {
   #exit: Exit | null = null;
   #isPaused = false;
   #turns = 0;
-  /** Undefined before the first job. */
+  /** Client whose questions the process may answer, with their launch; undefined before the first job. */
   #tenant: Tenant | null | undefined;
   /** Interruption of the last turn, `proven` if that has ended in time; null if the turn ended by itself. */
   #interruption: Promise<Proof> | null = null;

@@ -23,7 +23,7 @@ interface MemoryFile {
 /** Owns the files and batches of a service without a durable store. */
 export class MemoryFiles implements FileStore {
   readonly isDurable = false;
-  /** Oldest first, as are the batches. */
+  /** Files, oldest first, as are the batches. */
   readonly #files = new Map<string, MemoryFile>();
   readonly #batches = new Map<string, StoredBatch>();
 

@@ -4,7 +4,7 @@ import { type AddedRow, isByClient, type StoreTable, type TableRow, type TableSt
 /** Owns the rows of a declared table of a service without a durable store. */
 export class MemoryTable<R extends TableRow> implements TableStore<R> {
   readonly #table: StoreTable;
-  /** Oldest first. */
+  /** Rows, oldest first. */
   readonly #byId = new Map<string, R>();
 
   constructor(table: StoreTable) {

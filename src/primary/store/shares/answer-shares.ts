@@ -4,7 +4,7 @@ import { answerTtlMs, type ClientKey, nameOfKey, sizeOfAnswer } from '../contrac
 /** A recorded answer without its text. */
 export interface AnswerEntry extends ClientKey {
   readonly bodyBytes: number;
-  /** Milliseconds since the epoch. */
+  /** Time in milliseconds since the epoch. */
   readonly recordedAt: number;
 }
 

@@ -106,7 +106,7 @@ const rateLimitEvent = z.object({
   type: z.literal('rate_limit_event'),
   rate_limit_info: z.object({
     status: detail,
-    /** Seconds since the epoch. */
+    /** Time at which the window resets, in seconds since the epoch. */
     resetsAt: number,
     /** Window to which `status` applies. */
     rateLimitType: detail,
