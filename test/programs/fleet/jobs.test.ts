@@ -12,7 +12,7 @@ import { type RedisServer, startRedis } from '../../support/stores/redis-server.
  * For 10,000 jobs with a host killed every 10 s: FLEET_JOBS=10000 FLEET_KILLS=1000 FLEET_KILL_SECONDS=10 npm run
  * test:fleet -- jobs
  */
-const jobCount = Number(process.env.FLEET_JOBS ?? 200);
+const jobCount = Number(process.env.FLEET_JOBS ?? 400);
 const maxKills = Number(process.env.FLEET_KILLS ?? 2);
 const betweenKillsMs = Number(process.env.FLEET_KILL_SECONDS ?? 6) * 1000;
 const slots = 6;

@@ -8,7 +8,7 @@ import { spawnCommand } from '../../support/clients/command.js';
 import { untilTreeGone } from '../../support/jobs/jobs.js';
 import { script, startWithProgram } from '../../support/service/service.js';
 
-const count = 120;
+const count = 180;
 const slots = 4;
 const goneMs = 10_000;
 /** Numbers of answers at which the command and the service are killed. */

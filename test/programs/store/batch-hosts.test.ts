@@ -10,7 +10,7 @@ import { batchOf } from '../../support/stores/file-store-contract.js';
 import { openRedisAt, startRedis } from '../../support/stores/redis-server.js';
 import { acceptedJob } from '../../support/stores/shared-jobs.js';
 
-const lines = 160;
+const lines = 300;
 const kills = 3;
 const slots = 4;
 /** Longer than the lease of a batch. */

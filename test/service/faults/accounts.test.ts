@@ -12,7 +12,7 @@ import { AccountsLab } from '../../support/service/accounts-lab.js';
 import { type Answer, script } from '../../support/service/service.js';
 
 const seed = Number(process.env.FAULT_SEED ?? Date.now() % 1_000_000);
-const jobs = 120;
+const jobs = 200;
 const lanes = 8;
 
 const accounts = { team: '', ada: 'owners=key:ada', bob: 'owners=key:bob+user:bob jobs=1', spare: 'jobs=2' };

@@ -97,7 +97,7 @@ async function killWorkers(service: Service, scraper: Scraper): Promise<void> {
 }
 
 describe('Scrapes', () => {
-  it('are all answered, and no counter falls, while 25 workers are killed under traffic', async () => {
+  it(`are all answered, and no counter falls, while ${kills} workers are killed under traffic`, async () => {
     await using service = await startService({ env: { MODEL_API_WORKERS: '4' } });
     using scraper = await Scraper.start(service, limitMs);
     let isOver = false;
