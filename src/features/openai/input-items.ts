@@ -8,6 +8,7 @@ import { AnswerText } from '../../worker/jobs/answer-text.js';
 import { setIgnoredQuery } from '../../worker/jobs/job-request.js';
 import type { JobParts } from '../../worker/jobs/run-job.js';
 import { textPart } from './responses-items.js';
+import { responseCalls } from './shared.js';
 
 interface Item extends Readonly<Record<string, unknown>> {
   readonly id: string;
@@ -34,7 +35,7 @@ export async function sendInputItems(
   const page = { count: 0, first_id: null as string | null, last_id: null as string | null, has_more: false };
   await using text = new AnswerText(spill);
   await text.addJson('{"object":"list","data":[');
-  for await (const { index, message } of primary.stream('responseInput', query, caller.signal)) {
+  for await (const { index, message } of responseCalls(primary).stream('responseInput', query, caller.signal)) {
     const items = itemsOf(message, (kind, place) => `${kind}_${id}_${index}_${place}`);
     const ordered = isReversed ? items.toReversed() : items;
     const remaining = ordered.slice(index === after?.index ? ordered.findIndex((item) => item.id === after.id) + 1 : 0);

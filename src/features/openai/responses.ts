@@ -5,7 +5,6 @@ import { holderOf } from '../../shared/client.js';
 import { yieldToEventLoop } from '../../shared/clock.js';
 import { invalid, RelayError, storingIsOff } from '../../shared/errors.js';
 import type { AnswerOf, RequestOf } from '../../shared/ipc/peer.js';
-import type { PrimaryCalls } from '../../shared/ipc/protocol.js';
 import type { AddedMessage, ContinuedText, JobRequest, Message } from '../../shared/job.js';
 import { chainedInSlices, chainStartInSlices } from '../../shared/text/chain.js';
 import { bytesOfMessages, haveImages, inTurns, messagesBefore, splitAnswer } from '../../shared/text/turns.js';
@@ -42,6 +41,7 @@ import {
 import { type InputItem, type ResponsesRequest, responseFiles } from './responses-input.js';
 import { maxStoredLength, type Repeated, repeatedOf } from './responses-repeated.js';
 import { parseResponses } from './responses-request.js';
+import { type calls, responseCalls } from './shared.js';
 
 export function postResponses(parts: JobParts & ResponseStreamParts): AsyncHandler {
   const read = bodyReader(parts.primary);
@@ -105,9 +105,11 @@ async function continuedBy(
 ): Promise<ContinuedText | null> {
   if (previous == null) return null;
   const id = storedId.exec(previous)?.[1] ?? '';
-  return primary.call('continuedText', { id, client: res.locals.client }).catch((error: unknown) => {
-    throw isMissing(error) ? previousMissing() : error;
-  });
+  return responseCalls(primary)
+    .call('continuedText', { id, client: res.locals.client })
+    .catch((error: unknown) => {
+      throw isMissing(error) ? previousMissing() : error;
+    });
 }
 
 /** Returns the error by which clients know that they must send the whole conversation. */
@@ -120,15 +122,17 @@ function previousMissing(): RelayError {
 }
 
 type BodyReader = (
-  key: RequestOf<PrimaryCalls, 'continuedText'>,
-) => AsyncGenerator<AnswerOf<PrimaryCalls, 'responsePiece'>>;
+  key: RequestOf<typeof calls, 'continuedText'>,
+) => AsyncGenerator<AnswerOf<typeof calls, 'responsePiece'>>;
 
 /** Reads the bodies of stored responses in pieces. For each key holder, the primary sends one piece at a time. */
 function bodyReader(primary: Primary): BodyReader {
   const inLineOf = inLines();
   return async function* (key) {
     for (let from = 0; ; ) {
-      const piece = await inLineOf(holderOf(key.client), () => primary.call('responsePiece', { ...key, from }));
+      const piece = await inLineOf(holderOf(key.client), () =>
+        responseCalls(primary).call('responsePiece', { ...key, from }),
+      );
       yield piece;
       from += Buffer.byteLength(piece.text);
       if (piece.text === '' || from >= piece.bytes) return;
@@ -248,9 +252,11 @@ async function storeResponse(
     openCalls: (reply.calls ?? []).map((call) => ({ ...call, input: '' })),
   };
   const response = { id, previous, messages, head, body: await answer.body() };
-  await primary.call('storeResponse', { client, response }).catch(() => {
-    place.store = false;
-  });
+  await responseCalls(primary)
+    .call('storeResponse', { client, response })
+    .catch(() => {
+      place.store = false;
+    });
 }
 
 /** Returns the end of the chain. With added messages, no process has exactly these turns, but the chain differs from others. */
@@ -310,7 +316,7 @@ export function getResponse(parts: ResponseStreamParts): AsyncHandler {
     const after = queryOf(req, 'starting_after', startingAfterQuery);
     if (after !== undefined && !isStreamed) throw invalid('starting_after', 'needs stream=true');
     const job = await backgroundJob(primary, req, res);
-    if (isStreamed && job === null) await primary.call('responsePiece', { ...ownId(req, res), from: 0 }); // if there is one
+    if (isStreamed && job === null) await responseCalls(primary).call('responsePiece', { ...ownId(req, res), from: 0 }); // if there is one
     if (isStreamed) return streamResponse(parts, res, streamable(job), Number(after ?? -1));
     if (job !== null) return send(primary, res, job);
     using caller = untilGone(res);
@@ -351,7 +357,7 @@ export function cancelResponse(primary: Primary): AsyncHandler {
 export function deleteResponse(primary: Primary): AsyncHandler {
   return async (req, res) => {
     const key = ownId(req, res);
-    if ((await backgroundJob(primary, req, res)) === null) await primary.call('deleteResponse', key);
+    if ((await backgroundJob(primary, req, res)) === null) await responseCalls(primary).call('deleteResponse', key);
     else {
       const order = { ...key, isAdmin: false, keepsEnded: false, requestId: res.locals.requestId };
       const { status } = await jobCalls(primary).call('deleteJob', order);

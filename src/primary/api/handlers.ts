@@ -19,10 +19,9 @@ import type { UsageJournal } from '../observe/usage-journal.js';
 import type { SchemaChecker } from '../threads/schema-checker.js';
 import type { TokenCounter } from '../threads/token-counter.js';
 import type { SharedHandlers } from '../workers/worker-handle.js';
-import { type ResponseServices, responseHandlers } from './response-handlers.js';
 
 /** Parts of the primary that answer the calls of the workers. */
-export interface Services extends ResponseServices {
+export interface Services {
   workerSettings(): WorkerSettings;
   readonly runner: Pick<JobRunner, 'run'>;
   readonly jobEntry: Pick<JobEntry, 'admit' | 'countRefusal' | 'refuseDraining'>;
@@ -47,6 +46,8 @@ export interface Services extends ResponseServices {
   readonly tokenFactors: Pick<TokenFactors, 'factorOf'>;
   /** Resolves when the workers have reported their figures. */
   countRequests(): Promise<void>;
+  /** Called after each call that leaves garbage, to schedule garbage collection. */
+  noteActivity(): void;
   metrics(): Promise<string>;
 }
 
@@ -59,7 +60,6 @@ export function apiHandlers(services: Services): SharedHandlers {
     models: () => services.catalog.list(),
     model: async ({ name }) => ({ model: await services.catalog.findModel(name) }),
     metrics: async () => ({ text: await services.metrics() }),
-    ...responseHandlers(services),
     ...services.upkeep,
     ...services.features.handlers,
     mayStore: ({ client }) => ({ mayStore: services.features.mayStore(client) }),

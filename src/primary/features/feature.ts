@@ -38,6 +38,7 @@ import type { JobGate, JobRank } from '../jobs/ticket.js';
 import type { WaitingRoom } from '../jobs/waiting-room.js';
 import type { WebSearcher } from '../jobs/web-searcher.js';
 import type { Host } from '../lifecycle/host.js';
+import type { StoredResponses } from '../responses/stored-responses.js';
 import type { Counts, Store } from '../store/contract/store.js';
 import type { StoreTable } from '../store/contract/tables.js';
 import type { TokenCounter } from '../threads/token-counter.js';
@@ -109,6 +110,7 @@ export interface PrimaryCore {
   /** Conversations of this host, and what stores their turns. */
   readonly ownConversations: Pick<ConversationStore, 'turn' | 'snapshot'>;
   readonly journal: TurnResources['journal'];
+  readonly responses: Pick<StoredResponses, 'put' | 'read' | 'head' | 'input' | 'remove'>;
   readonly tokens: Pick<TokenCounter, 'countTokens'>;
   readonly runner: Pick<JobRunner, 'busySeconds' | 'dismiss' | BackgroundMember>;
   readonly openJobs: Pick<OpenJobs, 'running'>;

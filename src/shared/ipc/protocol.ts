@@ -8,7 +8,7 @@ import { usageGroups } from '../api/usage.js';
 import { versionBody } from '../api/version.js';
 import { scopes } from '../config/api-keys.js';
 import { localUserModes } from '../config/variables.js';
-import { continuedText, imageTypes, jobEvent, jobRequest, message } from '../job.js';
+import { imageTypes, jobEvent, jobRequest } from '../job.js';
 import { logStyles } from '../log/text.js';
 import { familyFiguresSchema } from '../metrics.js';
 import { phases } from '../phase.js';
@@ -16,9 +16,6 @@ import { documentTypes } from '../tables/document-types.js';
 import { turnFigures } from '../turn-figures.js';
 
 const nothing = z.object({});
-
-/** Id of a conversation or response, and the client that requests it. */
-const ownedKey = z.object({ id: z.string(), client: z.string() });
 
 /** Line of the keys file for people. */
 const workerPersonLine = z.object({
@@ -197,19 +194,6 @@ export type TranscriptItem = z.infer<typeof transcriptItem>;
 /** Maximum size of one read of the body of a stored response. */
 export const responsePieceBytes = 192 * 1024;
 
-/** Response of the Responses API to store. */
-const responseToStore = z.object({
-  id: z.string(),
-  /** Id of the stored response that it follows. */
-  previous: z.string().nullable(),
-  /** Messages added to the previous response: its input, and the answer with its calls. */
-  messages: z.array(message).readonly(),
-  /** Data about the text for requests that continue it. */
-  head: continuedText,
-  /** JSON body for the client. */
-  body: z.string(),
-});
-
 /** Calls from workers to the primary. Features add further calls. */
 export const primaryCalls = {
   hello: { request: nothing, answer: workerSettingsSchema },
@@ -225,31 +209,6 @@ export const primaryCalls = {
    */
   leaving: { request: z.object({ code: z.int() }), answer: nothing },
   run: { request: jobRequest, item: jobEvent },
-  /**
-   * Stores a response. Rejects with `not_found` if the previous response was removed, and with `validation_error` if
-   * the whole text is too large.
-   */
-  storeResponse: { request: z.object({ client: z.string(), response: responseToStore }), answer: nothing },
-  /**
-   * Reads a piece of the body, from a byte position. After the last piece, the text is empty. `bytes`: size of the
-   * whole body.
-   */
-  responsePiece: {
-    request: ownedKey.extend({ from: z.int().nonnegative() }),
-    answer: z.object({ text: z.string(), bytes: z.int() }),
-  },
-  /**
-   * Reads the messages that a stored response has answered, with those of the conversation before it, from this index on,
-   * in either direction.
-   */
-  responseInput: {
-    request: ownedKey.extend({ isReversed: z.boolean(), from: z.int().nonnegative().nullable() }),
-    item: z.object({ index: z.int(), message }),
-  },
-  /** Rejects with `validation_error` if the text is larger than a conversation may be. */
-  continuedText: { request: ownedKey, answer: continuedText },
-  /** Removes a response. Responses that follow it are kept. */
-  deleteResponse: { request: ownedKey, answer: nothing },
   /** Counts one request in the rate window of this client. */
   rate: { request: z.object({ client: z.string() }), answer: rateVerdict },
   /**

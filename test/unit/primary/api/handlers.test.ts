@@ -4,14 +4,10 @@ import { jobHandlers } from '../../../../src/features/background/primary.js';
 import { apiHandlers, type Services } from '../../../../src/primary/api/handlers.js';
 import { oneHostGate } from '../../../../src/primary/conversations/turn-gate.js';
 import { JobEntry, type JobEntryParts } from '../../../../src/primary/jobs/job-entry.js';
-import { responseLimits, StoredResponses } from '../../../../src/primary/responses/stored-responses.js';
-import { MemoryResponses } from '../../../../src/primary/store/memory/memory-store.js';
 import { invalid, RelayError } from '../../../../src/shared/errors.js';
 import type { JobRequest } from '../../../../src/shared/job.js';
 import { phases } from '../../../../src/shared/phase.js';
-import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { jobRequest } from '../../../support/jobs/job-records.js';
-import { headOf, turnOf } from '../../../support/stores/response-store-contract.js';
 
 const signal = new AbortController().signal;
 
@@ -248,17 +244,4 @@ describe('The usage', () => {
     const rows = [[client, period]];
     expect(JSON.parse(text)).toMatchObject({ caller: { scopes }, budgets: [client], usage: rows });
   });
-});
-
-it('A stored response is stored, read and removed for its client', async () => {
-  const limits = responseLimits({ maxConversations: 10, conversationBytes: 400_000, conversationTtlMs: 1000 });
-  const responses = new StoredResponses(new MemoryResponses(), limits, new FakeClock());
-  const { handlers } = createHandlers({ responses });
-  const key = { id: 'resp_1', client: 'key alice' };
-  const response = { id: key.id, previous: null, messages: turnOf('hello'), head: headOf('resp_1'), body: '{}' };
-  await handlers.storeResponse({ client: key.client, response });
-  expect(await handlers.responsePiece({ ...key, from: 0 })).toEqual({ text: '{}', bytes: 2 });
-  expect(await handlers.continuedText(key)).toEqual(headOf('resp_1'));
-  await handlers.deleteResponse(key);
-  await expect(handlers.responsePiece({ ...key, from: 0 })).rejects.toMatchObject({ code: 'not_found' });
 });

@@ -1,26 +1,22 @@
+import type { CreatePrimaryPart, PrimaryCore } from '../../primary/features/feature.js';
 import { inLines, withResolvers } from '../../shared/async.js';
 import { holderOf } from '../../shared/client.js';
 import { storingIsOff } from '../../shared/errors.js';
 import type { Handlers } from '../../shared/ipc/peer.js';
-import type { PrimaryCalls } from '../../shared/ipc/protocol.js';
-import type { FeatureHooks } from '../features/feature-hooks.js';
-import type { StoredResponses } from '../responses/stored-responses.js';
+import type { calls } from './shared.js';
 
-/** Parts that answer the calls about responses. */
-export interface ResponseServices {
-  readonly features: Pick<FeatureHooks, 'mayStore'>;
-  readonly responses: Pick<StoredResponses, 'put' | 'read' | 'head' | 'input' | 'remove'>;
-  noteActivity(): void;
-  yieldInOrder(): Promise<void>;
-}
+/** Creates the part that answers the calls about stored responses. */
+export const createOpenAi: CreatePrimaryPart = (core) => ({ handlers: responseHandlers(core) });
+
+type ResponseParts = Pick<PrimaryCore, 'host' | 'responses' | 'mayStore' | 'yieldInOrder'>;
 
 /** Returns the handlers of the calls about responses. */
-export function responseHandlers({ features, responses, noteActivity, yieldInOrder }: ResponseServices) {
+function responseHandlers({ host, responses, mayStore, yieldInOrder }: ResponseParts): Handlers<typeof calls> {
   const inputOf = inLines(); // the primary holds the input of one response for each client, however many are read
   return {
     storeResponse: async ({ client, response }) => {
-      noteActivity();
-      if (!features.mayStore(client)) throw storingIsOff('responses');
+      host.heap.touch();
+      if (!mayStore(client)) throw storingIsOff('responses');
       await responses.put({ client, ...response });
     },
     responsePiece: async ({ from, ...key }) => {
@@ -48,5 +44,5 @@ export function responseHandlers({ features, responses, noteActivity, yieldInOrd
       return responses.head(key);
     },
     deleteResponse: (key) => responses.remove(key),
-  } satisfies Partial<Handlers<PrimaryCalls>>;
+  };
 }
