@@ -18,6 +18,7 @@ import { groups } from './features/groups/feature.js';
 import { idempotency } from './features/idempotency/feature.js';
 import { keysApi } from './features/keys-api/feature.js';
 import { lentKeys } from './features/lent-keys/feature.js';
+import { liveStatus } from './features/live-status/feature.js';
 import { mcp } from './features/mcp/feature.js';
 import { ollama } from './features/ollama/feature.js';
 import { openai } from './features/openai/feature.js';
@@ -49,6 +50,7 @@ export const features: readonly (PrimaryFeature & WorkerFeature & CommandFeature
   background,
   groups,
   readBack,
+  liveStatus,
   webConsole,
   webhooks,
   idempotency,

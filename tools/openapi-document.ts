@@ -29,7 +29,7 @@ import {
   statusQuery,
 } from '../src/shared/api/jobs.js';
 import { modelList } from '../src/shared/api/models.js';
-import { statusBody, statusChange } from '../src/shared/api/status.js';
+import { statusChange } from '../src/shared/api/status.js';
 import {
   backupRequest,
   purgeReport,
@@ -136,8 +136,6 @@ const tagOf: Readonly<Record<RoutePath, string>> = {
   '/store/verify': 'The service',
   '/store/purge': 'The service',
   '/usage': 'The service',
-  '/status': 'The service',
-  '/status/stream': 'The service',
   '/setup': 'The service',
   '/metrics': 'The service',
   '/version': 'The service',
@@ -270,24 +268,6 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     security: keyNeededIfConfigured,
     ok: usageReport,
     okText: 'A row for each combination of the groups, sorted by them.',
-  },
-  'GET /status': {
-    id: 'getStatus',
-    summary: 'Current state of the service',
-    description:
-      'Slots and queue, background jobs, workers, processes of the model CLI, the last readiness checks, and the last hour by minute. Names of clients and process ids of workers are only visible to API keys with the scope `admin`, or to all callers if no key is configured. It never has the text of a prompt or an answer.',
-    security: keyNeededIfConfigured,
-    ok: statusBody,
-    okText: 'The status.',
-  },
-  'GET /status/stream': {
-    id: 'followStatus',
-    summary: 'Current state of the service as a stream of changes',
-    description:
-      'Server-sent events: `snapshot` with the whole status; then `change` (`StatusChange`), at most twice a second, with the sections that have changed. A slow viewer receives a new snapshot. The stream ends when the API key is no longer valid and when the worker that serves it is replaced: connect again then.',
-    security: keyNeededIfConfigured,
-    ok: 'text/event-stream',
-    okText: 'The stream. `last_hour` and `last_day` come at most every five seconds.',
   },
   'GET /setup': {
     id: 'getSetup',

@@ -1,3 +1,4 @@
+import type { Sections } from '../shared/api/status.js';
 import { inLine } from '../shared/async.js';
 import { yieldToEventLoop } from '../shared/clock.js';
 import { cliLimits } from '../shared/config/clis.js';
@@ -56,6 +57,7 @@ import { logCheck, observeCli, observeJobs } from './observe/observers.js';
 import { PrimaryMetrics, storeListener } from './observe/primary-metrics.js';
 import { Scrape } from './observe/scrape.js';
 import { addServiceGauges } from './observe/state-metrics.js';
+import { Status } from './observe/status.js';
 import { UsageJournal } from './observe/usage-journal.js';
 import { UsageLedger } from './observe/usage-ledger.js';
 import { responseLimits, StoredResponses } from './responses/stored-responses.js';
@@ -115,6 +117,8 @@ interface PrimarySignals {
   'list-waiting-jobs': (cli: ModelCli) => readonly WaitingJob[];
   /** Returns the ids of conversations that waiting jobs will continue. */
   'list-awaited-conversations': () => ReadonlySet<string>;
+  /** Returns what composes the sections of the status. */
+  'read-sections': (withNames: boolean) => Sections;
   'read-phase': () => Phase;
   /** Returns the remaining seconds of a drain. */
   'read-drain-seconds': () => number;
@@ -161,16 +165,21 @@ export function compose(input: StartInput) {
   };
   const jobs = createJobs(earlier, signals);
   const workers = createWorkers(earlier, signals);
-  features.createParts(input.createFeatures, coreOf({ ...earlier, ...jobs, ...workers }));
+  const statusSections = (withNames: boolean) => signals.send('read-sections', withNames);
+  features.createParts(input.createFeatures, coreOf({ ...earlier, ...jobs, ...workers, statusSections }));
   const supervisor = createSupervisor({ ...earlier, ...jobs, ...workers }, signals);
-  const parts = { ...earlier, ...jobs, ...workers, supervisor };
+  const status = new Status({ ...earlier, ...jobs, ...workers, supervisor });
+  signals.on('read-sections', (withNames) => status.live(withNames));
+  const parts = { ...earlier, ...jobs, ...workers, supervisor, status };
   connectParts(parts, signals);
   addServiceGauges(parts.metrics.registry, parts);
   return parts;
 }
 
 /** Returns the parts that features may use. */
-function coreOf(parts: EarlierParts & Jobs & WorkerParts): Parameters<FeatureHooks['createParts']>[1] {
+function coreOf(
+  parts: EarlierParts & Jobs & WorkerParts & Pick<PrimaryCore, 'statusSections'>,
+): Parameters<FeatureHooks['createParts']>[1] {
   // the channel knows the calls of all features, but its type does not
   const workers = parts.workers as unknown as PrimaryCore['workers'];
   const { names, replica, conversations, journaledConversations } = parts;

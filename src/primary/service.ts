@@ -10,8 +10,7 @@ import type { ModelCli } from './cli/model-cli.js';
 import { compose, type Parts, type StartInput } from './compose.js';
 import { FirstStart } from './lifecycle/first-start.js';
 import { toolsIgnored } from './observe/observers.js';
-import { portUrlsOf, Status, setupReportOf } from './observe/status.js';
-import { StatusFeed } from './observe/status-feed.js';
+import { portUrlsOf, setupReportOf } from './observe/status.js';
 import { expireStored } from './store/contract/expire-stored.js';
 import { urlOf } from './workers/addresses.js';
 
@@ -149,14 +148,12 @@ export class Service {
 function handlersOf(parts: Parts & { readonly firstStart: FirstStart }) {
   const { config, host, addresses, supervisor, clients, metrics, scrape, logins, usageJournal } = parts;
   const { catalog, firstStart } = parts;
-  const status = new Status(parts);
   const openUrls = new Map(addresses.ports.map(({ name, address }) => [name, urlOf(address)]));
   const portUrls = portUrlsOf(config.featurePorts, ({ name }) => openUrls.get(name) ?? null);
   const urls = { url: urlOf(addresses.main), portUrls };
   // Reports show the command without its arguments, which may include secrets.
   const commandOf = ({ adapter }: ModelCli) => adapter.command;
   const pause = () => delay(host.clock, betweenScrapesMs);
-  const feedOf = (withNames: boolean) => new StatusFeed(status.live(withNames), host.clock);
   return apiHandlers({
     ...parts,
     workerSettings: () => {
@@ -172,12 +169,9 @@ function handlersOf(parts: Parts & { readonly firstStart: FirstStart }) {
     toolsIgnored: toolsIgnored(host, metrics.jobs),
     usage: usageJournal,
     upkeep: storeUpkeep(parts),
-    status,
-    feeds: { named: feedOf(true), nameless: feedOf(false) },
     setup: async () =>
       setupReportOf({ ...parts, ...urls, keys: clients.keyNames, commandOf, models: await catalog.list() }),
     recheck: () => logins.checkAll(),
-    countRequests: oneAtATime(() => scrape.fetchFigures(), pause),
     metrics: oneAtATime(() => scrape.writeText(), pause),
     noteActivity: () => host.heap.touch(),
   });

@@ -12,15 +12,12 @@ import {
   getHistory,
   getModels,
   getSetup,
-  getStatus,
-  getStatusStream,
   getVersion,
   postBackup,
   postPurge,
   postRecheck,
   postVerify,
 } from './api/operations.js';
-import type { StatusViewers } from './api/status.js';
 import { getUsage } from './api/usage.js';
 import type { FeatureRoute, RouteSteps } from './features/feature.js';
 import type { RequestHooks } from './features/request-hooks.js';
@@ -34,7 +31,6 @@ export interface AppParts extends ExchangeParts, JobParts {
   readonly authority: Authority;
   readonly guards: RouteGuards;
   readonly features: RequestHooks;
-  readonly viewers: StatusViewers;
   /** Signal that is aborted when this worker is about to exit. */
   readonly closing: AbortSignal;
 }
@@ -113,10 +109,7 @@ function addFeatureRoutes(app: Express, routes: readonly FeatureRoute[]): void {
 }
 
 /** Adds the routes that every client may read; some show more to an admin. */
-function addReadingRoutes(
-  app: Express,
-  { primary, settings, authority, guards, clock, viewers, features }: AppParts,
-): void {
+function addReadingRoutes(app: Express, { primary, settings, authority, guards, clock, features }: AppParts): void {
   const seesPids = (req: Request) => maySee(authority, req, 'admin');
   const mayScrape = settings.metricsAuth ? [authenticate(authority, 'metrics')] : [];
   const { mayCall } = guards;
@@ -127,8 +120,6 @@ function addReadingRoutes(
   addRoute(app, '/models', { get: [getModels(primary, settings, features.doors)] });
   addRoute(app, '/openapi.yaml', { get: [getOpenApi()] });
   addRoute(app, '/usage', { get: [mayCall, getUsage(primary)] });
-  addRoute(app, '/status', { get: [mayCall, getStatus(primary, authority)] });
-  addRoute(app, '/status/stream', { get: [mayCall, getStatusStream(viewers, authority)] });
 }
 
 function addOperatorRoutes(app: Express, { primary, authority, bodies }: AppParts): void {

@@ -26,7 +26,6 @@ import { KeyRing, WrongKeys } from './access/keys.js';
 import { OpenRequests } from './access/open-requests.js';
 import { OwnJobs } from './access/own-jobs.js';
 import { SocketTable, UserNames } from './access/user-tables.js';
-import { StatusViewers } from './api/status.js';
 import { createApp, createDoorApp } from './app.js';
 import type { WorkerCore, WorkerFeature } from './features/feature.js';
 import { createRequestHooks, type RequestHooks } from './features/request-hooks.js';
@@ -175,12 +174,11 @@ async function serve(context: WorkerContext, inputs: JobInputs, settings: Worker
   const spill = new SpillFolder(process.env.TMPDIR || spillPath, log);
   const bodies = new BodyMemory(settings.bodyLimitBytes, systemClock);
   const { closing } = listeners;
-  const viewers = new StatusViewers(primary, systemClock, closing);
   const ownJobs = await ownJobsOf(process.ppid, credentials);
   const openRequests = new OpenRequests(context.keys, systemClock);
   const peopleOf = () => (context.features === null ? null : context.features.people);
   const authority = { keys: context.keys, users, wrongKeys, peopleOf, openRequests, clock: systemClock };
-  const owned = { bodies, spill, viewers };
+  const owned = { bodies, spill };
   const recorderOf: RequestHooks['recorderOf'] = (req, res) =>
     context.features === null ? null : context.features.recorderOf(req, res);
   const guards = routeGuards({ primary, settings, authority, phase, ownJobs, recorderOf });

@@ -407,7 +407,7 @@ describe('Side effects', () => {
         'Systemd',
         'WaitingRoom',
       ],
-      ...['LastHour', 'SchemaChecker', 'StatusFeed', 'StatusViewers', 'TokenCounter', 'UsageLedger', 'WrongKeys'],
+      ...['LastHour', 'SchemaChecker', 'TokenCounter', 'UsageLedger', 'WrongKeys'],
     ];
     const effects = new RegExp(String.raw`\b(systemClock|createLogger\(|new (${parts.join('|')})\()`);
     expect(placesOf(effects, either(isComposition, isDefinition))).toEqual([]);
@@ -600,6 +600,7 @@ describe('Every file that decides something', () => {
     'src/features/keys-api/': 'test/service/system/made-keys.test.ts',
     'src/features/webhooks/feature': 'test/service/faults/webhooks.test.ts',
     'src/console/': 'test/programs/console/shell.test.ts',
+    'src/features/live-status/worker': 'test/service/faults/status-stream.test.ts',
     'src/features/web-console/': 'test/service/system/console.test.ts',
     'src/features/demo/program/': 'test/unit/features/demo/program/program.test.ts',
     'src/worker/app': 'test/service/system/door.test.ts',

@@ -116,6 +116,13 @@ const words: Readonly<Record<string, { readonly pattern: RegExp; readonly named:
       named: {},
     },
     'web-console': { pattern: /MODEL_API_CONSOLE|consoleFiles|hasConsole/, named: {} },
+    'live-status': {
+      pattern: /StatusFeed|StatusViewers|statusFeed|'\/status\b/,
+      named: namesIn('requests of the console, which the log and the last hour leave out', [
+        'src/primary/observe/last-hour.ts',
+        'src/worker/http/exchange.ts',
+      ]),
+    },
     retention: { pattern: /retention/i, named: {} },
     files: {
       pattern: /\/v1\/files|MODEL_API_(?:MAX_)?FILES|StoredFiles|\bFileReader\b|FileBodies|uploadPurpose/,

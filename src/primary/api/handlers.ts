@@ -14,7 +14,6 @@ import type { JobEntry } from '../jobs/job-entry.js';
 import type { JobRunner } from '../jobs/job-runner.js';
 import type { JobMetrics } from '../observe/job-metrics.js';
 import type { Status } from '../observe/status.js';
-import type { StatusFeed } from '../observe/status-feed.js';
 import type { UsageJournal } from '../observe/usage-journal.js';
 import type { SchemaChecker } from '../threads/schema-checker.js';
 import type { TokenCounter } from '../threads/token-counter.js';
@@ -35,8 +34,6 @@ export interface Services {
   readonly toolsIgnored: SharedHandlers['toolsIgnored'];
   readonly usage: Pick<UsageJournal, 'report'>;
   readonly status: Pick<Status, 'health' | 'isUsable' | 'history' | 'version'>;
-  /** Feeds with and without names of clients and process ids. */
-  readonly feeds: Readonly<Record<'named' | 'nameless', Pick<StatusFeed, 'text' | 'watch'>>>;
   /** Operations of an operator on the store. */
   readonly upkeep: Pick<SharedHandlers, 'backupStore' | 'verifyStore' | 'purgeClient'>;
   setup(): Promise<SetupReport>;
@@ -44,8 +41,6 @@ export interface Services {
   readonly catalog: Pick<ModelCatalog, 'list' | 'findModel' | 'resolveName'>;
   readonly router: Pick<ModelRouter, 'route'>;
   readonly tokenFactors: Pick<TokenFactors, 'factorOf'>;
-  /** Resolves when the workers have reported their figures. */
-  countRequests(): Promise<void>;
   /** Called after each call that leaves garbage, to schedule garbage collection. */
   noteActivity(): void;
   metrics(): Promise<string>;
@@ -102,8 +97,7 @@ async function countTokens(
 
 /** Returns the handlers for the state of the service. */
 function statusHandlers(services: Services) {
-  const { status, feeds } = services;
-  const feedOf = (withNames: boolean) => feeds[withNames ? 'named' : 'nameless'];
+  const { status } = services;
   const healthText = (withPids: boolean) => {
     services.noteActivity();
     return { text: JSON.stringify(status.health(withPids)), isUsable: status.isUsable };
@@ -118,12 +112,6 @@ function statusHandlers(services: Services) {
       await services.recheck();
       return healthText(true);
     },
-    status: async ({ withNames }) => {
-      await services.countRequests();
-      services.noteActivity();
-      return { text: feedOf(withNames).text };
-    },
-    statusFeed: ({ withNames }, signal) => feedOf(withNames).watch(signal),
     setup: () => services.setup(),
   } satisfies Partial<SharedHandlers>;
 }

@@ -1,5 +1,6 @@
 import type { OperatorAct } from '../../shared/acts.js';
 import type { ModelCapabilities } from '../../shared/api/models.js';
+import type { Sections } from '../../shared/api/status.js';
 import type { LimitUse, UsageGroup, UsageRow } from '../../shared/api/usage.js';
 import type { JobForm } from '../../shared/background.js';
 import type { Config } from '../../shared/config/config.js';
@@ -137,6 +138,10 @@ export interface PrimaryCore {
   readonly yieldInOrder: () => Promise<void>;
   /** Throws if this client may not start this job at present: its access has ended, or a feature refuses the job. */
   readonly checkStart: (request: JobRequest) => void;
+  /** Returns what composes the sections of the status. Call it only after the start. */
+  readonly statusSections: (withNames: boolean) => Sections;
+  /** Collects the figures of the workers. */
+  readonly scrape: { fetchFigures(): Promise<void> };
   /** Whether each model CLI reports what a job costs. */
   readonly reportsCosts: boolean;
 }

@@ -1,7 +1,7 @@
 import type { BreakerBody, HealthBody, HistoryBody, ReadinessBody } from '../../shared/api/health.js';
 import type { ModelList } from '../../shared/api/models.js';
 import type { SetupReport } from '../../shared/api/setup.js';
-import type { SectionName, StatusBody } from '../../shared/api/status.js';
+import type { Sections, StatusBody } from '../../shared/api/status.js';
 import type { VersionBody } from '../../shared/api/version.js';
 import { readClientId } from '../../shared/client.js';
 import { timestamp } from '../../shared/clock.js';
@@ -40,9 +40,6 @@ export interface StatusSources extends ReasonSources {
   readonly config: Pick<Config, 'strictHealth' | 'needsKey' | 'maxJobs'>;
   readonly host: Pick<Host, 'product' | 'termination' | 'clock' | 'defects'>;
 }
-
-/** Functions that each make one section of GET /status. */
-export type Sections = { readonly [N in SectionName]: () => StatusBody[N] };
 
 const maxClients = 50;
 

@@ -49,8 +49,6 @@ const list = [
   { method: 'POST', route: '/store/backup', errors: [...readingErrors, 'store_unavailable'] },
   { method: 'POST', route: '/store/verify', errors: [...readingErrors, 'store_unavailable'] },
   { method: 'POST', route: '/store/purge', errors: [...readingErrors, 'store_unavailable'] },
-  { method: 'GET', route: '/status', errors: accessErrors },
-  { method: 'GET', route: '/status/stream', errors: [...accessErrors, 'concurrency_limited'] },
   { method: 'GET', route: '/setup', errors: accessErrors },
   { method: 'GET', route: '/metrics', errors: accessErrors },
   { method: 'GET', route: '/version', errors: [] },

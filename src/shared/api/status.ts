@@ -150,3 +150,6 @@ export type SectionName = keyof StatusBody;
 /** Changed sections of the status since the previous event. */
 export const statusChange = statusBody.partial().meta({ id: 'StatusChange' });
 export type StatusChange = z.infer<typeof statusChange>;
+
+/** Functions that each make one section of the status. */
+export type Sections = { readonly [N in SectionName]: () => StatusBody[N] };

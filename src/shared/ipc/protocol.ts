@@ -2,7 +2,6 @@ import { z } from 'zod';
 import { historyBody } from '../api/health.js';
 import { modelEntry, modelList } from '../api/models.js';
 import { setupReport } from '../api/setup.js';
-import { sectionNames } from '../api/status.js';
 import { purgeReport, storeBackup, storeReport } from '../api/store.js';
 import { usageGroups } from '../api/usage.js';
 import { versionBody } from '../api/version.js';
@@ -125,10 +124,6 @@ export type RateVerdict = z.infer<typeof rateVerdict>;
 const healthText = z.object({ text: z.string(), isUsable: z.boolean() });
 
 const day = z.string().nullable();
-/** Changed sections of the status, each as JSON. The first item has all sections. */
-const writtenSections = z.partialRecord(z.enum(sectionNames), z.string());
-export type WrittenSections = z.infer<typeof writtenSections>;
-
 /** `scopes`: scopes of the API key; null if no key is required. */
 const usageOrder = z.object({
   client: z.string(),
@@ -253,10 +248,6 @@ export const primaryCalls = {
   usage: { request: usageOrder, answer: z.object({ text: z.string() }) },
   /** `withPids`: whether to include process ids of workers. */
   health: { request: z.object({ withPids: z.boolean() }), answer: healthText },
-  /** Returns the body of GET /status. `withNames`: whether to include names of clients and process ids of workers. */
-  status: { request: z.object({ withNames: z.boolean() }), answer: z.object({ text: z.string() }) },
-  /** Streams changes of the status until the call is cancelled. */
-  statusFeed: { request: z.object({ withNames: z.boolean() }), item: writtenSections },
   setup: { request: nothing, answer: setupReport },
   recheck: { request: z.object({ by: actor }), answer: healthText },
   history: { request: z.object({ since: z.number().nullable(), withPids: z.boolean() }), answer: historyBody },

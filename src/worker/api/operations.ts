@@ -7,14 +7,13 @@ import type { Clock } from '../../shared/clock.js';
 import { invalid } from '../../shared/errors.js';
 import type { AnswerOf } from '../../shared/ipc/peer.js';
 import type { PrimaryCalls } from '../../shared/ipc/protocol.js';
-import { type Authority, actorOf, isAccepted, maySee } from '../access/authenticate.js';
+import { actorOf } from '../access/authenticate.js';
 import type { Door, ModelsContext } from '../features/feature.js';
 import { readBody } from '../http/body.js';
 import type { BodyMemory } from '../http/body-memory.js';
 import type { AsyncHandler, Primary, Reply } from '../http/exchange.js';
 import { sendJson, sendWritten } from '../http/responses.js';
 import { defaultFirst } from './doors.js';
-import type { StatusViewers } from './status.js';
 
 /** Lifetime of the cached answer. Apart from the uptime, it changes only with a readiness check. */
 const versionAgeMs = 100;
@@ -87,26 +86,6 @@ export function postPurge(primary: Primary, bodies: BodyMemory): AsyncHandler {
   return async (req, res) => {
     const { client } = await readBody(req, res, bodies, purgeRequest);
     sendJson(res, await primary.call('purgeClient', { client, by: actorOf(res) }));
-  };
-}
-
-/**
- * Returns the status. Names are included for keys with the scope `admin`, and for all clients if no key is required.
- */
-export function getStatus(primary: Primary, authority: Authority): AsyncHandler {
-  const named = coalesced(() => primary.call('status', { withNames: true }));
-  const nameless = coalesced(() => primary.call('status', { withNames: false }));
-  return async (req, res) => {
-    const { text } = await (maySee(authority, req, 'admin') ? named() : nameless());
-    sendWritten(res, text);
-  };
-}
-
-export function getStatusStream(viewers: StatusViewers, authority: Authority): AsyncHandler {
-  return async (req, res) => {
-    const withNames = maySee(authority, req, 'admin');
-    const isAllowed = () => isAccepted(authority, req) && maySee(authority, req, 'admin') === withNames;
-    await viewers.show(res, { client: res.locals.client, withNames, isAllowed });
   };
 }
 

@@ -195,39 +195,6 @@ describe('The health', () => {
   });
 });
 
-describe('The live status', () => {
-  const feeds = {
-    named: { text: '{"slots":"alice"}', watch: () => ['named'] },
-    nameless: { text: '{"slots":null}', watch: () => ['nameless'] },
-  };
-
-  it('is sent once, with or without names', async () => {
-    const { handlers } = createHandlers({ feeds, countRequests: async () => {} });
-    expect(await handlers.status({ withNames: true })).toEqual({ text: '{"slots":"alice"}' });
-    expect(await handlers.status({ withNames: false })).toEqual({ text: '{"slots":null}' });
-  });
-
-  it('counts what the workers have answered up to now', async () => {
-    const counted = { requests: 0 };
-    const named = {
-      get text() {
-        return `{"totals":${counted.requests}}`;
-      },
-    };
-    const countRequests = async () => {
-      counted.requests = 7;
-    };
-    const { handlers } = createHandlers({ feeds: { named }, countRequests });
-    expect(await handlers.status({ withNames: true })).toEqual({ text: '{"totals":7}' });
-  });
-
-  it('is sent whenever it changes, with or without names', () => {
-    const { handlers } = createHandlers({ feeds });
-    const watched = [true, false].map((withNames) => handlers.statusFeed({ withNames }, signal));
-    expect(watched).toEqual([['named'], ['nameless']]);
-  });
-});
-
 describe('The usage', () => {
   it.each([
     [['admin'] as const, null],

@@ -1,6 +1,6 @@
+import { StatusFeed } from '../../../../src/features/live-status/status-feed.js';
 import { FileFaults } from '../../../../src/primary/access/file-faults.js';
 import { Status, type StatusSources } from '../../../../src/primary/observe/status.js';
-import { StatusFeed } from '../../../../src/primary/observe/status-feed.js';
 import { type StatusBody, statusBody } from '../../../../src/shared/api/status.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { jobRequest } from '../../../support/jobs/job-records.js';

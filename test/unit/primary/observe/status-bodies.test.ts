@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { StatusFeed } from '../../../../src/features/live-status/status-feed.js';
 import { FileFaults } from '../../../../src/primary/access/file-faults.js';
 import {
   type SetupSources,
@@ -7,7 +8,6 @@ import {
   type StatusSources,
   setupReportOf,
 } from '../../../../src/primary/observe/status.js';
-import { StatusFeed } from '../../../../src/primary/observe/status-feed.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { root } from '../../../support/documents/sources.js';
 

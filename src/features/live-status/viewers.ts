@@ -2,10 +2,10 @@ import { type SectionName, sectionNames } from '../../shared/api/status.js';
 import { withResolvers } from '../../shared/async.js';
 import type { Clock, StopTimer } from '../../shared/clock.js';
 import { RelayError, retryAfter } from '../../shared/errors.js';
-import type { WrittenSections } from '../../shared/ipc/protocol.js';
-import { EventStream, writtenEvent } from '../http/event-stream.js';
-import type { Primary, Reply } from '../http/exchange.js';
-import { untilGone } from '../http/responses.js';
+import { EventStream, writtenEvent } from '../../worker/http/event-stream.js';
+import type { Reply } from '../../worker/http/exchange.js';
+import { untilGone } from '../../worker/http/responses.js';
+import type { StatusCalls, WrittenSections } from './shared.js';
 
 /** Limit for one worker. Each viewer occupies a connection and unsent data. */
 const maxViewers = 200;
@@ -34,7 +34,7 @@ export class StatusViewers {
   #stopChecks: StopTimer = () => {};
 
   /** `closing` is aborted when the worker is about to exit. */
-  constructor(primary: Primary, clock: Clock, closing: AbortSignal) {
+  constructor(primary: StatusCalls, clock: Clock, closing: AbortSignal) {
     this.#clock = clock;
     this.#closing = closing;
     const audience = (withNames: boolean) =>
@@ -104,7 +104,7 @@ type Standing = 'behind' | 'current';
  * again.
  */
 export class Audience {
-  readonly #primary: Primary;
+  readonly #primary: StatusCalls;
   readonly #withNames: boolean;
   readonly #onFailure: () => void;
   readonly #viewers = new Map<Reply, Standing>();
@@ -113,7 +113,7 @@ export class Audience {
   #subscription: AbortController | null = null;
 
   /** `onFailure` is called when the subscription fails. */
-  constructor(primary: Primary, withNames: boolean, onFailure: () => void) {
+  constructor(primary: StatusCalls, withNames: boolean, onFailure: () => void) {
     this.#primary = primary;
     this.#withNames = withNames;
     this.#onFailure = onFailure;

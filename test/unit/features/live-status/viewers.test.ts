@@ -1,6 +1,6 @@
+import type { WrittenSections } from '../../../../src/features/live-status/shared.js';
+import { StatusViewers } from '../../../../src/features/live-status/viewers.js';
 import { BoundedQueue } from '../../../../src/shared/async.js';
-import type { WrittenSections } from '../../../../src/shared/ipc/protocol.js';
-import { StatusViewers } from '../../../../src/worker/api/status.js';
 import { type AsyncHandler, atRoute, type Primary } from '../../../../src/worker/http/exchange.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { until } from '../../../support/basics/until.js';

@@ -1,7 +1,7 @@
-import type { Sections } from '../../../../src/primary/observe/status.js';
-import { StatusFeed } from '../../../../src/primary/observe/status-feed.js';
+import type { WrittenSections } from '../../../../src/features/live-status/shared.js';
+import { StatusFeed } from '../../../../src/features/live-status/status-feed.js';
+import type { Sections } from '../../../../src/shared/api/status.js';
 import { cancelled } from '../../../../src/shared/errors.js';
-import type { WrittenSections } from '../../../../src/shared/ipc/protocol.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { settled } from '../../../support/basics/settled.js';
 

@@ -1,8 +1,7 @@
-import type { SectionName } from '../../shared/api/status.js';
+import type { SectionName, Sections } from '../../shared/api/status.js';
 import { orAborted, withResolvers } from '../../shared/async.js';
 import type { Clock, StopTimer } from '../../shared/clock.js';
-import type { WrittenSections } from '../../shared/ipc/protocol.js';
-import type { Sections } from './status.js';
+import type { WrittenSections } from './shared.js';
 
 const betweenUpdatesMs = 500;
 /** The figures over time are sent less often, because they are large and every job changes the last row. */
