@@ -26,10 +26,8 @@ const messages: SdkFace = {
   endings: { whole: 'end_turn', tool: 'tool_use' },
   structured: ['parse', 'parseStream'],
   objects: [],
-  has: ['models', 'helper', 'countTokens', 'requestId'],
+  has: ['models', 'countTokens'],
   classOf: (status) => classes[status] ?? 'none',
-  mindsAdvice: true,
-  takesHeaders: true,
 };
 
 const lab = sdkLab('anthropic');

@@ -1,44 +1,20 @@
-import { type SdkFace, sdkLab } from '../../support/clients/sdk-lab.js';
-import { describeAnswers } from './answers.js';
-import { describeClaude } from './claude.js';
-import { describeFailures } from './failures.js';
-import { describeLoops } from './loops.js';
-import { openAiClass } from './openai-classes.js';
-import { describeRetries } from './retries.js';
+import { sdkLab } from '../../support/clients/sdk-lab.js';
+import { describeSmoke, type WrappedFace } from './smoke.js';
 
-const chat: SdkFace = {
+const chat: WrappedFace = {
   name: 'chat',
-  dialect: 'openai',
-  path: '/v1/chat/completions',
   endings: { whole: 'stop', tool: 'tool_calls' },
   structured: ['parse', 'jsonSchema', 'functionCalling'],
   objects: ['jsonMode'],
-  has: [],
-  classOf: (status, code) => (code === 'context_length_exceeded' ? 'ContextOverflowError' : openAiClass(status)),
-  mindsAdvice: false,
+  refusal: 'AuthenticationError',
 };
 
-const responses: SdkFace = {
-  ...chat,
-  name: 'responses',
-  path: '/v1/responses',
-  endings: { whole: 'completed', tool: 'completed' },
-};
-
-const lab = sdkLab('langchain');
+const lab = sdkLab('langchain', ['demo', 'command', 'claude', 'strict']);
 
 describe('ChatOpenAI of @langchain/openai', () => {
-  describeAnswers(lab, chat);
-  describeClaude(lab, chat);
-  describeFailures(lab, chat);
-  describeRetries(lab, chat);
-  describeLoops(lab, chat.name);
+  describeSmoke(lab, chat);
 });
 
 describe('ChatOpenAI of @langchain/openai with its Responses API', () => {
-  describeAnswers(lab, responses);
-  describeClaude(lab, responses);
-  describeFailures(lab, responses);
-  describeRetries(lab, responses);
-  describeLoops(lab, responses.name);
+  describeSmoke(lab, { ...chat, name: 'responses', endings: { whole: 'completed', tool: 'completed' } });
 });

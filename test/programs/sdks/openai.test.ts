@@ -15,10 +15,8 @@ const chat: SdkFace = {
   endings: { whole: 'stop', tool: 'tool_calls' },
   structured: ['parse', 'parseStream'],
   objects: ['jsonObject'],
-  has: ['models', 'helper', 'requestId'],
+  has: ['models'],
   classOf: openAiClass,
-  mindsAdvice: true,
-  takesHeaders: true,
 };
 
 const responses: SdkFace = {
@@ -27,7 +25,7 @@ const responses: SdkFace = {
   path: '/v1/responses',
   endings: { whole: 'completed', tool: 'completed' },
   objects: [],
-  has: ['helper', 'requestId'],
+  has: [],
 };
 
 /** Answer of a background response whose stream was cut. */

@@ -21,13 +21,9 @@ export interface SdkFace {
   /** Calls that answer with any JSON object. */
   readonly objects: readonly string[];
   /** Additional calls of the interface. */
-  readonly has: readonly ('models' | 'helper' | 'countTokens' | 'requestId')[];
+  readonly has: readonly ('models' | 'countTokens')[];
   /** Class of the error for a status, or for a code that has a class. */
   readonly classOf: (status: number, code: string) => string;
-  /** Whether the tests can set custom headers. */
-  readonly takesHeaders?: boolean;
-  /** Whether the SDK honours `x-should-retry`. */
-  readonly mindsAdvice: boolean;
 }
 
 /** Client and services that the tests of one SDK share. */
@@ -81,31 +77,42 @@ const shortLimits = { ...narrow, MODEL_API_TIMEOUT: '2', MODEL_API_QUEUE_TIMEOUT
 const startLimitMs = 600_000;
 const endLimitMs = 60_000;
 
+type SdkService = Exclude<keyof SdkLab, 'client' | 'api'>;
+
 /**
- * Starts the services for the tests of a file, one after the other, and stops them afterwards. Readable only inside
- * tests.
+ * Starts the services for the tests of a file (all of them, or `names`), one after the other, and stops them afterwards.
+ * Readable only inside tests.
  */
-export function sdkLab(sdk: string): SdkLab {
+export function sdkLab(sdk: string, names?: readonly SdkService[]): SdkLab {
   const lab: { -readonly [Name in keyof SdkLab]?: SdkLab[Name] } = {};
   const started: AsyncDisposable[] = [];
   const closedLater = <T extends AsyncDisposable>(part: T): T => {
     started.unshift(part);
     return part;
   };
+  const starts: Readonly<Record<SdkService, () => Promise<Service>>> = {
+    demo: () => startService({ env: live }),
+    command: () => startWithProgram(script('needs-a-repair.pl', '{model}'), named),
+    claude: async () => startWithClaude(lab.api as MessagesApi, { env: { MODEL_API_WORKERS: '1', ...live } }),
+    strict: async () => startStrict(closedLater(await temporaryFolder()).path),
+    hasty: startHasty,
+    broken: () => startWithProgram('/nowhere/there'),
+    leaving: async () => {
+      const service = closedLater(await startService({ env: { ...narrow, ...leavesLate } }));
+      const left = new AbortController();
+      closedLater({ [Symbol.asyncDispose]: async () => left.abort() });
+      await beginToLeave(service, left.signal);
+      return service;
+    },
+  };
   beforeAll(async () => {
-    const folder = closedLater(await temporaryFolder());
-    const left = new AbortController();
     lab.client = closedLater(await startSdkClient(sdk));
     lab.api = closedLater(await startMessagesApi());
-    lab.demo = closedLater(await startService({ env: live }));
-    lab.command = closedLater(await startWithProgram(script('needs-a-repair.pl', '{model}'), named));
-    lab.claude = closedLater(await startWithClaude(lab.api, { env: { MODEL_API_WORKERS: '1', ...live } }));
-    lab.strict = closedLater(await startStrict(folder.path));
-    lab.hasty = closedLater(await startHasty());
-    lab.broken = closedLater(await startWithProgram('/nowhere/there'));
-    lab.leaving = closedLater(await startService({ env: { ...narrow, ...leavesLate } }));
-    closedLater({ [Symbol.asyncDispose]: async () => left.abort() });
-    await beginToLeave(lab.leaving, left.signal);
+    for (const name of names ?? (Object.keys(starts) as SdkService[])) {
+      const service = await starts[name]();
+      if (name !== 'leaving') closedLater(service);
+      lab[name] = service;
+    }
   }, startLimitMs);
   afterAll(async () => {
     for (const part of started) await part[Symbol.asyncDispose]();

@@ -22,22 +22,10 @@ export function describeFailure(error) {
   return { name, status, code, type, param, requestId: responseHeaders?.['x-request-id'], message };
 }
 
-function requestOf({ prompt, messages, system, image, signal, thinks, maxRetries = 0 }) {
-  const content = image
-    ? [
-        { type: 'text', text: prompt },
-        { type: 'file', mediaType: image.slice(5, image.indexOf(';')), data: image.slice(image.indexOf(',') + 1) },
-      ]
-    : prompt;
+function requestOf({ prompt, messages, maxRetries = 0 }) {
   return {
-    messages: messages ?? [{ role: 'user', content }],
+    messages: messages ?? [{ role: 'user', content: prompt }],
     maxRetries,
-    ...(system && { instructions: system }),
-    ...(thinks && {
-      reasoning: 'low',
-      providerOptions: { openai: { forceReasoning: true, reasoningSummary: 'auto' } },
-    }),
-    ...(signal && { abortSignal: signal }),
   };
 }
 
@@ -45,15 +33,12 @@ function usageOf({ inputTokens, outputTokens }) {
   return { input: inputTokens, output: outputTokens };
 }
 
-function told({ text, finishReason, usage, toolCalls, response }) {
-  const [call] = toolCalls ?? [];
+function told({ text, finishReason, usage, response }) {
   return {
     text,
     finish: finishReason,
     usage: usageOf(usage),
     model: response.modelId,
-    requestId: response.headers?.['x-request-id'],
-    tool: call && { name: call.toolName, value: call.input },
   };
 }
 
@@ -68,26 +53,10 @@ function faceOf(modelOf) {
       const texts = [];
       for await (const text of result.textStream) {
         texts.push(text);
-        input.onText?.(text);
       }
       if (failures.length > 0) throw failures[0];
-      if (input.signal?.aborted) return {};
       const [finish, usage] = await Promise.all([result.finishReason, result.usage]);
       return { text: texts.join(''), count: texts.length, finish, usage: usageOf(usage) };
-    },
-
-    /** Runs a conversation with these user texts, and sends each answer back with its thoughts. */
-    async thoughts(input) {
-      const messages = [];
-      const turns = [];
-      for (const content of input.said) {
-        messages.push({ role: 'user', content });
-        const result = streamText({ ...requestOf({ ...input, messages }), model: modelOf(input), onError() {} });
-        const [parts, text, { messages: added }] = await Promise.all([result.reasoning, result.text, result.response]);
-        turns.push({ thoughts: parts.map((part) => part.text), text });
-        messages.push(...added);
-      }
-      return turns;
     },
 
     async parse(input) {
@@ -119,22 +88,6 @@ function faceOf(modelOf) {
       return { value: object };
     },
 
-    async tool(input) {
-      return told(await generateText({ ...requestOf(input), ...calling, model: modelOf(input) }));
-    },
-
-    /** Runs the loop of the SDK: the first step must call a tool, the second one receives the result. */
-    async loop(input) {
-      const tools = {
-        [personTool]: tool({ description: personUse, inputSchema: person, execute: async () => input.result }),
-      };
-      const prepareStep = ({ stepNumber }) => ({ toolChoice: stepNumber === 0 ? calling.toolChoice : 'auto' });
-      const stopWhen = stepCountIs(2);
-      const providerOptions = { openai: { store: false } }; // else the SDK sends references to stored items
-      const options = { ...requestOf(input), model: modelOf(input), tools, prepareStep, stopWhen, providerOptions };
-      return told(await generateText(options));
-    },
-
     async steps(input) {
       const called = [];
       const { text } = await generateText({ ...stepping(input, called), model: modelOf(input) });
@@ -145,12 +98,6 @@ function faceOf(modelOf) {
       const called = [];
       const result = streamText({ ...stepping(input, called), model: modelOf(input), onError() {} });
       return { text: await result.text, called };
-    },
-
-    async toolStream(input) {
-      const result = streamText({ ...requestOf(input), ...calling, model: modelOf(input), onError() {} });
-      const [call] = await result.toolCalls;
-      return { finish: await result.finishReason, tool: { name: call.toolName, value: call.input } };
     },
   };
 }
@@ -164,10 +111,5 @@ function stepping(input, called) {
   const providerOptions = { openai: { store: false } }; // else the SDK sends references to stored items
   return { ...requestOf(input), tools, stopWhen: stepCountIs(9), providerOptions };
 }
-
-const calling = {
-  tools: { [personTool]: tool({ description: personUse, inputSchema: person }) },
-  toolChoice: { type: 'tool', toolName: personTool },
-};
 
 export const faces = { compatible: faceOf(compatibleModel), openai: faceOf(openAiModel) };

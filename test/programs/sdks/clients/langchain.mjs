@@ -1,4 +1,4 @@
-import { AIMessage, AIMessageChunk, HumanMessage, SystemMessage, ToolMessage } from '@langchain/core/messages';
+import { AIMessage, AIMessageChunk, HumanMessage } from '@langchain/core/messages';
 import { tool } from '@langchain/core/tools';
 import { ChatOpenAI } from '@langchain/openai';
 import { createAgent } from 'langchain';
@@ -24,26 +24,16 @@ export function describeFailure(error) {
   };
 }
 
-function messagesOf({ prompt, messages, system, image }) {
-  const content = image
-    ? [
-        { type: 'text', text: prompt },
-        { type: 'image_url', image_url: { url: image } },
-      ]
-    : prompt;
-  const said = messages?.map(({ role, content }) =>
-    role === 'user' ? new HumanMessage(content) : new AIMessage(content),
-  ) ?? [new HumanMessage({ content })];
-  return [...(system ? [new SystemMessage(system)] : []), ...said];
+function messagesOf({ prompt, messages = [{ role: 'user', content: prompt }] }) {
+  return messages.map(({ role, content }) => (role === 'user' ? new HumanMessage(content) : new AIMessage(content)));
 }
 
-function told({ text, usage_metadata: usage, response_metadata: metadata, tool_calls: calls }) {
+function told({ text, usage_metadata: usage, response_metadata: metadata }) {
   return {
     text,
     finish: metadata.finish_reason ?? metadata.status,
     model: metadata.model_name ?? metadata.model,
     usage: usage && { input: usage.input_tokens, output: usage.output_tokens },
-    tool: calls?.[0] && { name: calls[0].name, value: calls[0].args },
   };
 }
 
@@ -58,19 +48,15 @@ function faceOf(useResponsesApi) {
     const model = modelOf(input, useResponsesApi).withStructuredOutput(person, { name: personName, method });
     return { value: await model.invoke(messagesOf(input)) };
   };
-  const noted = tool(() => 'noted', { name: personTool, description: personUse, schema: person });
-  const offering = (input) => modelOf(input, useResponsesApi).bindTools([noted]);
-  const calling = (input) => modelOf(input, useResponsesApi).bindTools([noted], { tool_choice: personTool });
   return {
     ask: async (input) => told(await modelOf(input, useResponsesApi).invoke(messagesOf(input))),
 
     async stream(input) {
-      const chunks = await modelOf(input, useResponsesApi).stream(messagesOf(input), { signal: input.signal });
+      const chunks = await modelOf(input, useResponsesApi).stream(messagesOf(input));
       const texts = [];
       let whole;
       for await (const chunk of chunks) {
         if (chunk.text !== '') texts.push(chunk.text);
-        if (chunk.text !== '') input.onText?.(chunk.text);
         whole = whole === undefined ? chunk : whole.concat(chunk);
       }
       return { ...told(whole), text: texts.join(''), count: texts.length };
@@ -80,15 +66,6 @@ function faceOf(useResponsesApi) {
     functionCalling: structured('functionCalling'),
     jsonMode: structured('jsonMode'),
     parse: structured(undefined),
-
-    tool: async (input) => told(await calling(input).invoke(messagesOf(input))),
-
-    async loop(input) {
-      const said = messagesOf(input);
-      const called = await calling(input).invoke(said);
-      const result = new ToolMessage({ content: input.result, tool_call_id: called.tool_calls[0].id });
-      return told(await offering(input).invoke([...said, called, result]));
-    },
 
     /** Runs an agent of LangChain. */
     async steps(input) {
@@ -104,13 +81,6 @@ function faceOf(useResponsesApi) {
         if (chunk instanceof AIMessageChunk && chunk.text !== '') texts.push(chunk.text);
       }
       return { text: texts.join(''), called };
-    },
-
-    async toolStream(input) {
-      let whole;
-      for await (const chunk of await calling(input).stream(messagesOf(input)))
-        whole = whole === undefined ? chunk : whole.concat(chunk);
-      return told(whole);
     },
   };
 }
