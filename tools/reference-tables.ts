@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { commands } from '../src/command/command-line.js';
+import { exitMeanings } from '../src/command/render/help.js';
 import { features } from '../src/features.js';
 import { readProduct } from '../src/shared/config/product.js';
 import { logEvents } from '../src/shared/log/logger.js';
@@ -31,7 +32,10 @@ export async function referenceTables(): Promise<ReferenceTable[]> {
     'docs/api.md': { Endpoints: endpointRows((path) => !isOfOtherApi(path)) },
     'docs/batches.md': { Endpoints: endpointRows(isOfBatches) },
     'docs/clients.md': { Keys: keyOptionRows() },
-    'docs/command.md': { Commands: commands.map(({ name, summary }) => [`\`${name}\``, summary]) },
+    'docs/command.md': {
+      Commands: commands.map(({ name, summary }) => [`\`${name}\``, summary]),
+      'Exit codes': exitMeanings.map(([code, meaning]) => [String(code), meaning]),
+    },
     'docs/configuration.md': {
       Variables: coreRows().map(variableRow),
       'Variables of features': featureRows().map(variableRow),
