@@ -3,11 +3,12 @@ import type { AcceptedView, JobForm, JobView } from '../../shared/background.js'
 import { timestamp } from '../../shared/clock.js';
 import { RelayError } from '../../shared/errors.js';
 import type { JobDone } from '../../shared/job.js';
+import { type AnswerFrame, escaped } from '../../shared/text/answer-frame.js';
 import type { SentBody } from '../../worker/http/answer-recorder.js';
 import type { Primary, Reply } from '../../worker/http/exchange.js';
 import { onceFor, sendRecorded } from '../../worker/http/responses.js';
 import { type CompletedAnswer, completed, cutsIn, isWhole } from '../../worker/jobs/answer-format.js';
-import { AnswerText, bodyAround, escaped } from '../../worker/jobs/answer-text.js';
+import { AnswerText, filledBody, frameAround } from '../../worker/jobs/answer-text.js';
 import { type AdmittingParts, type RequestedJob, requestOf } from '../../worker/jobs/job-request.js';
 import type { OfflineRoutes } from '../../worker/jobs/offline-routes.js';
 import type { JobCalls } from './shared.js';
@@ -105,12 +106,21 @@ export async function storedBody(
   client: string,
   write: (answer: CompletedAnswer) => string,
 ): Promise<SentBody> {
+  const { text, end } = await storedAnswer(jobCalls(primary), { id: job.id, client });
+  return filledBody(text, storedFrame(job, { end, hasText: text.short !== '' }, write));
+}
+
+/** Returns the response body of a background job that has succeeded, without its text. `write` formats the answer. */
+export function storedFrame(
+  job: JobView,
+  { end, hasText }: Pick<CompletedAnswer, 'end' | 'hasText'>,
+  write: (answer: CompletedAnswer) => string,
+): AnswerFrame {
   const { model, tools: forms = {}, isStructured, hasTools = false, hasThoughts = false } = formOf(job);
   const opening = { requestId: job.requestId, model: model ?? '', forms, hasTools, hasThoughts };
-  const stored = await storedAnswer(jobCalls(primary), { id: job.id, client });
-  const form = { isStructured: isStructured && isWhole(stored.end), cuts: cutsIn(stored.end) };
-  return bodyAround(stored.text, form, (text, value, slices) =>
-    write(completed(opening, { text, value, slices, end: stored.end, hasText: stored.text.short !== '' })),
+  const form = { isStructured: isStructured && isWhole(end), cuts: cutsIn(end) };
+  return frameAround(hasText, form, (text, value, slices) =>
+    write(completed(opening, { text, value, slices, end, hasText })),
   );
 }
 

@@ -11,6 +11,7 @@ import {
   type AcceptedJob,
   holderRoom,
   type JobStore,
+  type LoggedText,
   maxWaitingBytes,
   nameRoom,
   noRoom,
@@ -22,11 +23,11 @@ import { type Clock, delay } from '../../shared/clock.js';
 import { RelayError, storeUnavailable, storingIsOff } from '../../shared/errors.js';
 import { newId } from '../../shared/ids.js';
 import { isolated } from '../../shared/isolated.js';
-import type { JobEnd, JobRequest } from '../../shared/job.js';
+import type { JobDone, JobEnd, JobRequest } from '../../shared/job.js';
 import { requestBytes } from '../../shared/text/turns.js';
 import { AcceptedPart } from './accepted-part.js';
 import { EventLog } from './event-log.js';
-import { noAnswer, type StoredJobs, withoutText } from './stored-jobs.js';
+import { answerOf, noAnswer, type StoredJobs, viewOf, withoutText } from './stored-jobs.js';
 
 /** Delay before a job that could not start is tried again. */
 const retryMs = 1000;
@@ -44,6 +45,16 @@ export interface BackgroundObserver {
   /** Called when an administrator has ended a job of another client, in the background or not. */
   endedByAdmin(by: string, job: EndedByAdmin): void;
 }
+
+/** Answer of a job that has ended. */
+export interface UnstoredAnswer {
+  readonly job: JobView;
+  readonly end: JobDone;
+  readonly text: LoggedText;
+}
+
+/** Stores the answer of a line of a file. Resolves with whether it is stored, and the job is removed from its store. */
+type TakeAnswer = (answer: UnstoredAnswer) => Promise<boolean>;
 
 /** The part of the runner that background jobs use. */
 type BackgroundRunner = Pick<
@@ -82,6 +93,7 @@ export class BackgroundJobs {
   #pausesUntilMs = Number.NEGATIVE_INFINITY;
   #isStopped = false;
   readonly #idleWaiters: (() => void)[] = [];
+  #takeAnswer: TakeAnswer = async () => false;
 
   /** `maxJobs`: maximum number of waiting jobs. */
   constructor(resources: BackgroundResources, { maxJobs }: { readonly maxJobs: number }) {
@@ -101,6 +113,11 @@ export class BackgroundJobs {
 
   of(client: string): BackgroundJob[] {
     return [...this.#open.values()].filter(({ request }) => request.client === client);
+  }
+
+  /** From now on, the owner of lines gets the answer of each line before it is stored with its job. */
+  giveAnswersOfLines(takeAnswer: TakeAnswer): void {
+    this.#takeAnswer = takeAnswer;
   }
 
   /** Accepts a job and stores it. Rejects like an admission, and with `concurrency_limited` if too many jobs wait. */
@@ -296,11 +313,22 @@ export class BackgroundJobs {
     const { accepted, log, client } = job.background;
     const isStored = mayStore(client);
     const end = isStored ? reached : withheldEnd(reached);
-    const standing = await stored.end(accepted.id, client, end, isStored ? log : noAnswer);
+    const isTaken = await this.#isTaken(job, end);
+    const standing = isTaken ? end : await stored.end(accepted.id, client, end, isStored ? log : noAnswer);
     this.#waiting.remove(job.background);
     job.end(withoutText(standing));
     this.#open.delete(accepted.id);
     if (standing === end) this.#observer.ended(job, end);
+  }
+
+  async #isTaken({ background, startedAt }: BackgroundJob, end: JobEnd): Promise<boolean> {
+    const { request, ...accepted } = background.accepted;
+    if (accepted.form.line === undefined || end.outcome !== 'ok') return false;
+    const { client, operation, requestId } = request;
+    const ended = { status: 'succeeded', startedAt, endedAt: this.#resources.clock.now(), end } as const;
+    const job = viewOf({ ...accepted, client, operation, requestId, ...ended });
+    const text = answerOf(end, background.log.text);
+    return this.#takeAnswer({ job, end: { ...end, text: null }, text });
   }
 
   #reportIdle(): void {

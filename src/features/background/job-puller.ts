@@ -88,7 +88,8 @@ export class JobPuller {
     const accepted = await this.#store.takeJob(which).catch(ignoreFailure); // the next call tries again
     if (!accepted) return 'none';
     const job = this.#runner.adopt(accepted);
-    this.#store.keepText(accepted.id, job.background.log.text);
+    // The answer of a line is stored with its result.
+    if (accepted.form.line === undefined) this.#store.keepText(accepted.id, job.background.log.text);
     if (!this.#runner.isStopped && this.#start(job, which === 'next')) return 'started';
     this.#requeue(job);
     return 'unfit';

@@ -18,7 +18,7 @@ export const createBackground: CreatePrimaryPart = (core) => new BackgroundFeatu
 
 /** Returns the jobs of the service, for features that come later in the list. */
 export function jobsOf({ earlierParts }: Pick<PrimaryCore, 'earlierParts'>): {
-  readonly background: Pick<BackgroundJobs, 'get' | 'checkRoom'>;
+  readonly background: Pick<BackgroundJobs, 'get' | 'checkRoom' | 'giveAnswersOfLines'>;
   readonly clientJobs: ClientJobs;
 } {
   const part = earlierParts.find((each) => each instanceof BackgroundFeature);

@@ -188,7 +188,7 @@ function statusOf({ outcome }: JobEnd): EndedStatus {
 }
 
 /** Returns the answer to store. If the program corrected its answer, the final text differs from the streamed text. */
-function answerOf(end: JobEnd, streamed: AnswerLog): AnswerLog {
+export function answerOf(end: JobEnd, streamed: AnswerLog): AnswerLog {
   if (end.outcome !== 'ok' || end.text === null) return streamed;
   const answer = new AnswerLog();
   answer.add(end.text);

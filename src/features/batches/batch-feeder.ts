@@ -8,12 +8,17 @@ import {
   type SentLine,
   type StoredBatch,
 } from '../../primary/store/contract/files.js';
+import type { JobView } from '../../shared/background.js';
 import type { Clock } from '../../shared/clock.js';
+import type { AnswerOf, RequestOf } from '../../shared/ipc/peer.js';
 import type { JobEnd } from '../../shared/job.js';
-import { newJobId } from '../background/background-jobs.js';
+import { filledFrame } from '../../shared/text/answer-frame.js';
+import { newJobId, type UnstoredAnswer } from '../background/background-jobs.js';
 import { LineReader } from './line-reader.js';
 import { LineSender } from './line-sender.js';
-import type { EndCause, FileLine, LineOrder, LineOutcome, LineResult } from './views.js';
+import type { workerCalls } from './shared.js';
+import { TakenAnswers } from './taken-answers.js';
+import type { EndCause, FileLine, LineOutcome, LineResult } from './views.js';
 
 /** Interval at which jobs of other hosts, and lines that could not be sent, are checked. */
 const checkMs = 500;
@@ -26,29 +31,25 @@ const bytesAtOnce = 4 * 1024 * 1024;
 /** Ended lines whose results are requested at once. */
 const finishedAtOnce = 8;
 
-/** Calls to a worker about lines, see `workerCalls`. */
-export interface LineWorker {
-  /** Reads the line from the file, and accepts its job. Without room for its result, the line is refused. */
-  submitLine(order: LineOrder): Promise<{ readonly refused: LineResult | null }>;
-  finishLine(order: {
-    readonly api: BatchApi;
-    readonly client: string;
-    readonly jobId: string;
-    readonly cause: EndCause | null;
-  }): Promise<LineResult>;
-  endLines(order: {
-    readonly api: BatchApi;
-    readonly ids: readonly (string | null)[];
-    readonly cause: EndCause;
-  }): Promise<{ readonly results: readonly LineResult[] }>;
+/** Calls to a worker about lines. */
+export type LineWorker = {
+  readonly [K in keyof typeof workerCalls]: (
+    order: RequestOf<typeof workerCalls, K>,
+  ) => Promise<AnswerOf<typeof workerCalls, K>>;
+};
+
+/** Job of a line that has ended. */
+export interface EndedLine {
+  readonly job: JobView;
+  readonly end: JobEnd;
+  /** Reads the text of the answer. */
+  text(): Promise<string>;
 }
 
 /** Background jobs as a batch needs them. */
 export interface LineJobs {
-  /** Whether the job waits or runs on this host. */
-  isOpenHere(id: string): boolean;
-  /** Finds the end of a job; null if the job is open. Resolves with `missing` if there is no such job. */
-  findEnd(id: string, client: string): Promise<JobEnd | null | 'missing'>;
+  /** Finds a job that has ended; null if the job is open. Resolves with `missing` if there is no such job. */
+  find(id: string, client: string): Promise<EndedLine | null | 'missing'>;
   cancel(id: string, client: string): Promise<void>;
   remove(id: string): Promise<void>;
 }
@@ -93,6 +94,7 @@ export class BatchFeeder {
   #progress: BatchState;
   #cancelAt: number | null;
   readonly #sender: LineSender;
+  readonly #taken = new TakenAnswers();
   #removing: Promise<void> = Promise.resolve();
   #isStopped = false;
   #hasNews = false;
@@ -125,6 +127,14 @@ export class BatchFeeder {
     return this.#mayRun && this.#sender.isSending(jobId);
   }
 
+  /** Resolves with whether the answer is stored as the result of its line, and its job is removed. */
+  async takeAnswer(answer: UnstoredAnswer): Promise<boolean> {
+    if (!this.#mayRun) return false;
+    const isStored = this.#taken.take(answer);
+    this.wake();
+    return isStored;
+  }
+
   cancel(at: number): void {
     this.#cancelAt ??= at;
     this.#sender.stop();
@@ -144,6 +154,7 @@ export class BatchFeeder {
     } finally {
       // Otherwise the next run might send the same lines.
       await Promise.all([this.#removing, this.#sender.idle()]);
+      this.#taken.close();
     }
   }
 
@@ -278,26 +289,35 @@ export class BatchFeeder {
 
   /** Returns the result of a line; null if the line has no result yet. `repeat`: the line gets another job. */
   async #endOf(line: SentLine, cause: EndCause | null): Promise<LineResult | 'repeat' | null> {
-    const { api, client } = this.batch;
+    const { client } = this.batch;
     const { jobId } = line;
     const refused = this.#sender.refusedResult(jobId);
     if (refused !== null) return refused;
     if (this.#sender.isSending(jobId)) return null;
     const { jobs } = this.#parts;
     const isUnsent = this.#sender.isUnsent(jobId);
-    if (cause === null && (isUnsent || jobs.isOpenHere(jobId))) return null;
-    const end = isUnsent ? 'missing' : await jobs.findEnd(jobId, client);
-    if (end === 'missing') return this.#endUnsent(line, cause);
+    if (cause === null && isUnsent) return null;
+    const ended = isUnsent ? 'missing' : (this.#taken.find(jobId) ?? (await jobs.find(jobId, client)));
+    if (ended === 'missing') return this.#endUnsent(line, cause);
     this.#sender.forget(jobId);
-    if (end === null) {
+    if (ended === null) {
       // A job that cannot be cancelled now is cancelled after the next step.
       if (cause !== null) void jobs.cancel(jobId, client).then(() => this.wake(), this.#parts.onFailure);
       return null;
     }
-    if (cause === null && mustRepeat(end) && line.tries + 1 < maxTries) return 'repeat';
-    const isCancelled = cause !== null && end.outcome === 'cancelled';
-    const order = { api, client, jobId, cause: isCancelled ? cause : null };
-    return (await this.#parts.worker()?.finishLine(order)) ?? null;
+    if (cause === null && mustRepeat(ended.end) && line.tries + 1 < maxTries) return 'repeat';
+    return this.#resultOf(ended, cause);
+  }
+
+  /** Returns the result of a line whose job has ended; null if no worker can write it now. */
+  async #resultOf({ job, end, ...ended }: EndedLine, cause: EndCause | null): Promise<LineResult | null> {
+    const worker = this.#parts.worker();
+    if (worker === null) return null;
+    const isDone = end.outcome === 'ok';
+    const text = isDone ? await ended.text() : '';
+    const answer = isDone ? { end, hasText: text !== '' } : null;
+    const { frame, outcome } = await worker.writeLine({ api: this.batch.api, job, answer, cause });
+    return { text: filledFrame(frame, text), outcome };
   }
 
   /** Prepares a line without a job to be sent, or makes its result if there is a cause. */
@@ -352,7 +372,17 @@ export class BatchFeeder {
 
   /** Removes jobs. A failure of the store is ignored here: the jobs are removed when their time has passed. */
   async #removeJobs(ids: readonly string[]): Promise<void> {
-    await Promise.all(ids.map((id) => this.#parts.jobs.remove(id).catch(this.#parts.onFailure)));
+    const remove = async (id: string) => {
+      const isRemoved = await this.#parts.jobs.remove(id).then(
+        () => true,
+        (error) => {
+          this.#parts.onFailure(error);
+          return false;
+        },
+      );
+      this.#taken.settle(id, isRemoved);
+    };
+    await Promise.all(ids.map(remove));
   }
 
   #readerAt(position: number): LineReader {

@@ -12,6 +12,7 @@ import { invalid, RelayError, storeUnavailable } from '../../shared/errors.js';
 import type { FileView, PageOrder } from '../../shared/files.js';
 import { newId } from '../../shared/ids.js';
 import { formatCount } from '../../shared/text/format.js';
+import type { UnstoredAnswer } from '../background/background-jobs.js';
 import type { StoredFiles } from '../files/stored-files.js';
 import { BatchFeeder, type RunParts } from './batch-feeder.js';
 import type { BatchView } from './views.js';
@@ -96,6 +97,12 @@ export class Batches {
   /** Collects the result of an ended job, if it is the job of a line. */
   jobEnded(client: string): void {
     for (const run of this.#runs.values()) if (run.batch.client === client) run.wake();
+  }
+
+  /** Stores the answer of a line if this host runs its batch. Resolves with whether it is stored, and its job is removed. */
+  async takeAnswer(answer: UnstoredAnswer): Promise<boolean> {
+    const run = this.#runs.get(answer.job.form?.line?.batch ?? '');
+    return run === undefined ? false : run.takeAnswer(answer);
   }
 
   /**

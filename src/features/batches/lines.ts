@@ -1,19 +1,18 @@
 import { randomUUID } from 'node:crypto';
-import { cancelled, fromWire, invalid, isCancelled, isDefect, RelayError, toRelayError } from '../../shared/errors.js';
+import { fromWire, invalid, isCancelled, isDefect, RelayError, toRelayError } from '../../shared/errors.js';
 import type { Handlers, RequestOf } from '../../shared/ipc/peer.js';
 import { stringifyExactly } from '../../shared/text/exact-json.js';
-import type { SentBody } from '../../worker/http/answer-recorder.js';
 import type { Primary } from '../../worker/http/exchange.js';
 import type { JobInspector } from '../../worker/jobs/documents.js';
 import { fillFiles, type ReadReferences } from '../../worker/jobs/file-references.js';
 import { inWordsOf, noFallback, requestOf } from '../../worker/jobs/job-request.js';
 import type { FillFiles, OfflineRequest, OfflineRoute, OfflineRoutes } from '../../worker/jobs/offline-routes.js';
-import { formOf, jobCalls, storedBody } from '../background/answers.js';
+import { formOf, jobCalls, storedFrame } from '../background/answers.js';
 import { filePieces } from '../files/content.js';
 import { apiOf } from './apis.js';
 import type { LineForm } from './line-form.js';
 import type { BatchCalls, workerCalls } from './shared.js';
-import type { LineOrder, LineResult } from './views.js';
+import type { LineOrder, LineResult, WrittenLine } from './views.js';
 
 const faults = {
   tooLong: 'is longer than a request may be (MODEL_API_BODY_LIMIT)',
@@ -38,7 +37,7 @@ export interface LineParts {
 export function lineHandlers(parts: LineParts): Handlers<typeof workerCalls> {
   return {
     submitLine: async (order) => ({ refused: await submitLine(parts, order) }),
-    finishLine: (order) => finishLine(parts, order),
+    writeLine: (order) => writeLine(parts, order),
     endLines: ({ api, ids, cause }) => {
       const { customIdIn, ended } = apiOf(api).form;
       const results = ids.map((id) => ({ text: ended(customIdIn(id), cause), outcome: cause }));
@@ -133,34 +132,26 @@ function isTemporary(error: unknown): boolean {
   return isCancelled(error) || temporaryCodes.includes(error.code) || error.retryAfterSeconds !== undefined;
 }
 
-async function finishLine(
+/** Returns the result of a line whose job has ended, with places for the text of the answer. */
+function writeLine(
   parts: LineParts,
-  { api: name, client, jobId, cause }: RequestOf<typeof workerCalls, 'finishLine'>,
-): Promise<LineResult> {
-  const { primary } = parts;
+  { api: name, job, answer, cause }: RequestOf<typeof workerCalls, 'writeLine'>,
+): WrittenLine {
   const api = lineApi(name, parts);
-  const { form } = api;
-  const job = await jobCalls(primary).call('job', { id: jobId, client });
-  const { line } = formOf(job);
-  const customId = line?.customId ?? '';
+  const { form, route } = api;
+  const { customId = '', ignored = [] } = formOf(job).line ?? {};
   const { requestId, failure } = job;
-  if (job.status === 'cancelled' && cause !== null) return { text: form.ended(customId, cause), outcome: cause };
-  if (job.status !== 'succeeded') {
-    const error = failure === null ? new RelayError('forbidden', 'the job was cancelled') : fromWire(failure);
-    return failedLine(api, customId, requestId, error);
-  }
-  if (api.route === null) return failedLine(api, customId, requestId, noApi());
-  const write = api.route.answerOf(job);
-  const body = await textOf(await storedBody(primary, job, client, (answer) => stringifyExactly(write(answer))));
-  return { text: form.answered(customId, { requestId, body, ignored: line?.ignored ?? [] }), outcome: 'succeeded' };
-}
-
-async function textOf(body: SentBody): Promise<string> {
-  if (body.short !== null) return body.short;
-  const pieces: string[] = [];
-  for await (const piece of body.pieces()) {
-    if (typeof piece !== 'string') throw cancelled('a stored answer has only text');
-    pieces.push(piece);
-  }
-  return pieces.join('');
+  if (job.status === 'cancelled' && cause !== null) return { frame: [form.ended(customId, cause)], outcome: cause };
+  const failed = (error: RelayError): WrittenLine => {
+    const { text, outcome } = failedLine(api, customId, requestId, error);
+    return { frame: [text], outcome };
+  };
+  if (answer === null)
+    return failed(failure === null ? new RelayError('forbidden', 'the job was cancelled') : fromWire(failure));
+  if (route === null) return failed(noApi());
+  const write = route.answerOf(job);
+  const frame = storedFrame(job, answer, (whole) =>
+    form.answered(customId, { requestId, body: stringifyExactly(write(whole)), ignored }),
+  );
+  return { frame, outcome: 'succeeded' };
 }

@@ -1,16 +1,17 @@
 import type { CreatePrimaryPart, PrimaryCore } from '../../primary/features/feature.js';
 import type { StoredKind } from '../../primary/features/stored-kind.js';
 import type { BatchApi } from '../../primary/store/contract/files.js';
-import type { JobStore } from '../../primary/store/contract/jobs.js';
+import type { JobRecord, JobStore } from '../../primary/store/contract/jobs.js';
 import { atMost } from '../../shared/async.js';
 import type { Config } from '../../shared/config/config.js';
-import { isDefect } from '../../shared/errors.js';
+import { isDefect, storeUnavailable } from '../../shared/errors.js';
 import type { Handlers } from '../../shared/ipc/peer.js';
 import { describeError } from '../../shared/log/logger.js';
 import { formatSpan } from '../../shared/text/format.js';
 import type { BackgroundJobs } from '../background/background-jobs.js';
 import type { ClientJobs } from '../background/client-jobs.js';
 import { jobsOf } from '../background/primary.js';
+import { viewOf, withoutOutput } from '../background/stored-jobs.js';
 import { filesOf, storedAsFiles } from '../files/primary.js';
 import type { FileValues } from '../files/shared.js';
 import type { StoredFiles } from '../files/stored-files.js';
@@ -24,8 +25,10 @@ export function createBatches({ MODEL_API_MAX_BATCH_LINES: maxLines }: BatchValu
     const files = filesOf(core);
     const fileValues = core.config.featureValues as FileValues;
     const counts = new EndedLines();
-    const parts = batchParts({ ...core, ...jobsOf(core) }, files, (api, outcome) => counts.countLine(api, outcome));
+    const jobs = jobsOf(core);
+    const parts = batchParts({ ...core, ...jobs }, files, (api, outcome) => counts.countLine(api, outcome));
     const batches = new Batches(parts, { maxLines, ttlMs: fileValues.MODEL_API_FILES_TTL_SECONDS });
+    jobs.background.giveAnswersOfLines((answer) => batches.takeAnswer(answer));
     return {
       job: {
         admit: (_request, { line }, id) => {
@@ -120,7 +123,7 @@ function lineWorker(workers: PrimaryCore['workers']): LineWorker | null {
   if (peer === null) return null;
   return {
     submitLine: (order) => peer.call('submitLine', order),
-    finishLine: (order) => peer.call('finishLine', order),
+    writeLine: (order) => peer.call('writeLine', order),
     endLines: (order) => peer.call('endLines', order),
   };
 }
@@ -128,17 +131,31 @@ function lineWorker(workers: PrimaryCore['workers']): LineWorker | null {
 /** Returns the background jobs as batches need them. */
 function lineJobs(
   { background, clientJobs }: Pick<UsedParts, 'background' | 'clientJobs'>,
-  store: Pick<JobStore, 'find' | 'remove'>,
+  store: Pick<JobStore, 'find' | 'text' | 'remove'>,
 ): LineJobs {
   return {
-    isOpenHere: (id) => background.get(id) !== null,
-    findEnd: async (id, client) => {
+    find: async (id, client) => {
+      if (background.get(id) !== null) return null;
       const record = await store.find(id, client);
-      return record === null ? 'missing' : record.end;
+      if (record === null) return 'missing';
+      const { end } = record;
+      return end && { job: viewOf(record), end: withoutOutput(end), text: () => storedText(store, record) };
     },
     cancel: async (id, client) => void (await clientJobs.cancel(id, client)),
     remove: (id) => store.remove(id),
   };
+}
+
+/** Reads a whole stored answer. Rejects if its job was removed during the read, because the text would lack its end. */
+async function storedText(store: Pick<JobStore, 'find' | 'text'>, { id, client }: JobRecord): Promise<string> {
+  const pieces: string[] = [];
+  let from = 0;
+  for (let piece = await store.text(id, from); piece !== ''; piece = await store.text(id, from)) {
+    pieces.push(piece);
+    from += piece.length;
+  }
+  if ((await store.find(id, client)) === null) throw storeUnavailable('the job of a line was removed');
+  return pieces.join('');
 }
 
 /** Long lines of all batches that workers read at once. */

@@ -1,11 +1,13 @@
 import { z } from 'zod';
+import { jobView } from '../../shared/background.js';
 import type { FeatureVariables, ValuesOf } from '../../shared/config/feature-variables.js';
 import { integer } from '../../shared/config/values.js';
 import type { Peer } from '../../shared/ipc/peer.js';
 import type { WorkerCalls } from '../../shared/ipc/protocol.js';
+import { jobDone } from '../../shared/job.js';
 import type { MetricTable } from '../../shared/tables/metrics.js';
 import { type calls as fileCalls, fileView, pageOrder } from '../files/shared.js';
-import { batchCaller, batchView, endCauses, lineOrder, lineResult } from './views.js';
+import { batchCaller, batchView, endCauses, lineOrder, lineResult, writtenLine } from './views.js';
 
 /** Batches: what both processes know of them. */
 
@@ -60,15 +62,18 @@ export const workerCalls = {
    * the job cannot be accepted at the moment.
    */
   submitLine: { request: lineOrder, answer: z.object({ refused: lineResult.nullable() }) },
-  /** Writes the result of a line whose job has ended. `cause`: why the job was cancelled, if the batch has cancelled it. */
-  finishLine: {
+  /**
+   * Writes the result of a line whose job has ended, around its answer. `answer`: null for a failure. `cause`: why the
+   * job was cancelled, if the batch has cancelled it.
+   */
+  writeLine: {
     request: z.object({
       api: z.string(),
-      client: z.string(),
-      jobId: z.string(),
+      job: jobView,
+      answer: z.object({ end: jobDone, hasText: z.boolean() }).readonly().nullable(),
       cause: z.enum(endCauses).nullable(),
     }),
-    answer: lineResult,
+    answer: writtenLine,
   },
   /** Writes the results of lines that got no job. */
   endLines: {

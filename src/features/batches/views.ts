@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { BatchStatus } from '../../primary/store/contract/files.js';
+import type { AnswerFrame } from '../../shared/text/answer-frame.js';
 
 /** Batches as the primary reports them. Times are in milliseconds since the epoch. */
 
@@ -69,3 +70,18 @@ export type LineOrder = z.infer<typeof lineOrder>;
 /** Result of a line as JSON, without a line end. */
 export const lineResult = z.object({ text: z.string(), outcome: z.enum(lineOutcomes) }).readonly();
 export type LineResult = z.infer<typeof lineResult>;
+
+/** Schema of `AnswerFrame`. */
+const answerFrame = z
+  .array(
+    z.union([
+      z.string(),
+      z.object({ type: z.literal('slice'), from: z.int(), to: z.int().nullable() }).readonly(),
+      z.object({ type: z.literal('value') }).readonly(),
+    ]),
+  )
+  .readonly() satisfies z.ZodType<AnswerFrame>;
+
+/** Result of a line as JSON with places for the answer, which the primary inserts. */
+export const writtenLine = z.object({ frame: answerFrame, outcome: z.enum(lineOutcomes) }).readonly();
+export type WrittenLine = z.infer<typeof writtenLine>;

@@ -179,7 +179,7 @@ export function refusedEnd({ failure, answer, outcome: _, ...end }: JobFailed): 
  */
 export type AnswerPart =
   /**
-   * Piece of the text, or a placeholder that `bodyAround` replaces: use it only inside JSON strings. `passages`: passages
+   * Piece of the text, or a placeholder that the answer replaces: use it only inside JSON strings. `passages`: passages
    * that it cites.
    */
   | { readonly type: 'text'; readonly text: string; readonly passages?: readonly object[] }

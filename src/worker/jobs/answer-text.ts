@@ -3,6 +3,7 @@ import { type FileHandle, open, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { StringDecoder } from 'node:string_decoder';
 import type { Logger } from '../../shared/log/logger.js';
+import { type AnswerFrame, escaped, type FramePlace, onOneLine } from '../../shared/text/answer-frame.js';
 import type { SentBody } from '../http/answer-recorder.js';
 
 /** Maximum UTF-16 units of an answer that stay in memory, because a slow client occupies it for a long time. */
@@ -65,9 +66,9 @@ export class AnswerText implements SentBody, AsyncDisposable {
     yield* this.#inMemory;
   }
 
-  /** Returns `bodyAround` for this text. */
+  /** Returns JSON that contains this text once or several times. */
   body(form: BodyForm, write: WriteAround): SentBody {
-    return bodyAround(this, form, write);
+    return filledBody(this, frameAround(this.short !== '', form, write));
   }
 
   /** Moves the text in memory to the file. If the disk is full, the rest of the answer stays in memory. */
@@ -104,26 +105,30 @@ export interface BodyForm {
 export type WriteAround = (text: string, value: string | undefined, slices: readonly string[]) => string;
 
 /**
- * Returns JSON that contains the answer once or several times. `write` gets placeholders, which are replaced by the
- * text, its slices or its value. `value` is undefined if the answer is not structured or empty.
+ * Returns JSON with the places of the answer. `write` gets placeholders for the text, its slices and its value. `value`
+ * is undefined if the answer is not structured or empty.
  */
-export function bodyAround(answer: SentBody, { isStructured, cuts }: BodyForm, write: WriteAround): SentBody {
+export function frameAround(hasText: boolean, { isStructured, cuts }: BodyForm, write: WriteAround): AnswerFrame {
   const [text, value] = [randomUUID(), randomUUID()];
-  const hasValue = isStructured && answer.short !== '';
   const slices = cuts.length === 0 ? [] : [0, ...cuts].map((from, at) => [randomUUID(), from, cuts[at]] as const);
-  const parts = new Map<string, SentBody>([
-    [text, answer],
-    [JSON.stringify(value), valueIn(answer)],
-    ...slices.map(([marker, from, to]) => [marker, sliceOf(answer, from, to)] as const),
+  const places = new Map<string, FramePlace>([
+    [text, { type: 'slice', from: 0, to: null }],
+    [JSON.stringify(value), { type: 'value' }],
+    ...slices.map(([marker, from, to = null]) => [marker, { type: 'slice', from, to }] as const),
   ]);
   const markers = slices.length === 0 ? [text] : slices.map(([marker]) => marker);
-  const written = write(text, hasValue ? value : undefined, markers);
-  return joined(written.split(new RegExp(`(${[...parts.keys()].join('|')})`)).map((part) => parts.get(part) ?? part));
+  const written = write(text, isStructured && hasText ? value : undefined, markers);
+  return written.split(new RegExp(`(${[...places.keys()].join('|')})`)).map((part) => places.get(part) ?? part);
 }
 
-/** Escapes a text as in a JSON string, without the quotes. */
-export function escaped(text: string): string {
-  return JSON.stringify(text).slice(1, -1);
+/** Returns JSON that contains the answer at each of its places. */
+export function filledBody(answer: SentBody, frame: AnswerFrame): SentBody {
+  return joined(frame.map((part) => (typeof part === 'string' ? part : placed(answer, part))));
+}
+
+function placed(answer: SentBody, place: FramePlace): SentBody {
+  if (place.type === 'value') return valueIn(answer);
+  return place.from === 0 && place.to === null ? answer : sliceOf(answer, place.from, place.to ?? undefined);
 }
 
 /** Unescapes the text of a structured answer to its JSON value, on one line. */
@@ -179,11 +184,6 @@ const openEscape = /(?:^|[^\\])(?:\\\\)*((?:\\ud[89ab][\da-f]{2})?(?:\\(?:u[\da-
 
 function unescaped(text: string): string {
   return JSON.parse(`"${text}"`);
-}
-
-/** Replaces line ends, which would end a server-sent event. JSON has line ends only between values. */
-function onOneLine(json: string): string {
-  return json.replaceAll(/[\r\n]/g, ' ');
 }
 
 /** Joins parts in order, without loading a long one into memory. */

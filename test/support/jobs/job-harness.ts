@@ -37,7 +37,7 @@ import type { Bill, Charge } from '../../../src/primary/store/contract/usage.js'
 import { MemoryJobs, noJournal } from '../../../src/primary/store/memory/memory-store.js';
 import type { SchemaFinding } from '../../../src/primary/threads/schema-thread.js';
 import { orAborted, withResolvers } from '../../../src/shared/async.js';
-import type { JobListOrder } from '../../../src/shared/background.js';
+import type { JobForm, JobListOrder } from '../../../src/shared/background.js';
 import { cancelled, RelayError, storeUnavailable } from '../../../src/shared/errors.js';
 import type { FileDocument, JobEnd, JobEvent, JobRequest, Message, ToolRound } from '../../../src/shared/job.js';
 import { healthOf } from '../agents/cli-health.js';
@@ -425,10 +425,10 @@ function backgroundJobs(state: State, runner: JobRunner, room: WaitingRoom, opti
     localJobs,
     clientJobs,
     /** Accepts a background job; resolves with its id. The room is checked every second from then on, as in the service. */
-    accept: async (differences: Partial<JobRequest> = {}) => {
+    accept: async (differences: Partial<JobRequest> = {}, form: JobForm = plainForm) => {
       if (requests++ === 0) stopChecks = clock.every(1000, () => room.check());
       const request = jobRequest({ requestId: `background ${requests}`, isStreamed: true, ...differences });
-      return (await jobs.accept(request, plainForm)).id;
+      return (await jobs.accept(request, form)).id;
     },
     view: (id: string, client = 'a') => clientJobs.view(id, client),
     statusOf: async (id: string, client = 'a') => (await clientJobs.view(id, client)).status,

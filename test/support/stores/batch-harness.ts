@@ -1,8 +1,9 @@
-import type { LineJobs, LineWorker, RunParts } from '../../../src/features/batches/batch-feeder.js';
-import type { LineOutcome } from '../../../src/features/batches/views.js';
+import type { EndedLine, LineJobs, LineWorker, RunParts } from '../../../src/features/batches/batch-feeder.js';
+import type { LineOutcome, WrittenLine } from '../../../src/features/batches/views.js';
 import { MemoryFiles } from '../../../src/primary/store/memory/memory-files.js';
 import type { JobEnd } from '../../../src/shared/job.js';
 import { FakeClock } from '../basics/fake-clock.js';
+import { backgroundView } from '../jobs/background-view.js';
 import { jobDone, jobFailed } from '../jobs/job-records.js';
 import { batchOf, fileOf } from './file-store-contract.js';
 
@@ -76,12 +77,11 @@ export class BatchHarness implements LineJobs, LineWorker {
     return { out: await linesOf('out'), err: await linesOf('err') };
   }
 
-  isOpenHere(id: string): boolean {
-    return this.open.has(id);
-  }
-
-  async findEnd(id: string): Promise<JobEnd | null | 'missing'> {
-    return this.open.has(id) ? null : (this.ended.get(id)?.end ?? 'missing');
+  async find(id: string): Promise<EndedLine | null | 'missing'> {
+    if (this.open.has(id)) return null;
+    const { text = '', end } = this.ended.get(id) ?? {};
+    if (end === undefined) return 'missing';
+    return { job: backgroundView({ id, title: text }), end, text: async () => `answer ${text}` };
   }
 
   async cancel(id: string): Promise<void> {
@@ -92,6 +92,7 @@ export class BatchHarness implements LineJobs, LineWorker {
 
   async remove(id: string): Promise<void> {
     this.ended.delete(id);
+    this.open.delete(id);
   }
 
   async submitLine({ jobId, file, line, hasRoom }: Parameters<LineWorker['submitLine']>[0]) {
@@ -107,14 +108,9 @@ export class BatchHarness implements LineJobs, LineWorker {
     return { refused: null };
   }
 
-  async finishLine({ jobId, cause }: Parameters<LineWorker['finishLine']>[0]) {
-    const { text = '', end } = this.ended.get(jobId) ?? {};
-    if (cause !== null) return { text: `${cause} ${text}`, outcome: cause };
-    const isDone = end?.outcome === 'ok';
-    return {
-      text: `${isDone ? 'answer' : 'failure'} ${text}`,
-      outcome: isDone ? ('succeeded' as const) : ('errored' as const),
-    };
+  async writeLine({ job: { title }, answer, cause }: Parameters<LineWorker['writeLine']>[0]): Promise<WrittenLine> {
+    if (answer !== null) return { frame: [{ type: 'slice', from: 0, to: null }], outcome: 'succeeded' };
+    return { frame: [`${cause ?? 'failure'} ${title}`], outcome: cause ?? 'errored' };
   }
 
   async endLines({ ids, cause }: Parameters<LineWorker['endLines']>[0]) {

@@ -1,3 +1,4 @@
+import type { UnstoredAnswer } from '../../../../src/features/background/background-jobs.js';
 import { noBounds } from '../../../../src/primary/access/clients.js';
 import { isRefused } from '../../../../src/primary/jobs/job-end.js';
 import { cliError, RelayError, storeUnavailable } from '../../../../src/shared/errors.js';
@@ -11,7 +12,7 @@ import {
   jobHarness,
   throws,
 } from '../../../support/jobs/job-harness.js';
-import { jobFailed, jobRequest } from '../../../support/jobs/job-records.js';
+import { jobFailed, jobRequest, plainForm } from '../../../support/jobs/job-records.js';
 
 /** Occupies a slot until its caller leaves. */
 function occupy(harness: JobHarness) {
@@ -269,4 +270,35 @@ it('The background jobs check a request in the same way as the admission does', 
   const harness = jobHarness();
   const request = jobRequest({ operation: 'chat', conversationId: 'unknown' });
   expect(() => harness.runner.checkRequest(request)).toThrow(expect.objectContaining({ code: 'validation_error' }));
+});
+
+describe('The answer of a line of a file', () => {
+  const form = { ...plainForm, line: { customId: 'a', ignored: [], isLegacyCall: false, batch: 'b' } };
+
+  it.each([true, false])('is stored with its job only if its owner does not take it: %s', async (isTaken) => {
+    const harness = jobHarness();
+    const given: UnstoredAnswer[] = [];
+    harness.jobs.giveAnswersOfLines(async (answer) => {
+      given.push(answer);
+      if (isTaken) await harness.store.remove(answer.job.id);
+      return isTaken;
+    });
+    const id = await harness.accept({}, form);
+    const other = await harness.accept();
+    await settled();
+    expect(given).toMatchObject([{ job: { id, status: 'succeeded', form }, end: { outcome: 'ok', text: null } }]);
+    expect(given[0]?.text.read(0)).toBe('Hello');
+    expect(await harness.store.text(id, 0)).toBe(isTaken ? '' : 'Hello');
+    expect(await harness.store.text(other, 0)).toBe('Hello');
+    expect(harness.backgroundOutcomes()).toEqual(['ok', 'ok']);
+    expect(harness.jobs.open).toEqual([]);
+  });
+
+  it('of a job that has failed is not given to its owner', async () => {
+    const harness = jobHarness({ script: throws(cliError('overloaded', 'busy')) });
+    harness.jobs.giveAnswersOfLines(() => Promise.reject(new Error('it has no answer')));
+    const id = await harness.accept({}, form);
+    await settled();
+    expect(await harness.statusOf(id)).toBe('failed');
+  });
 });

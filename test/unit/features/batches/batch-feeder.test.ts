@@ -1,8 +1,10 @@
+import { AnswerLog } from '../../../../src/features/background/event-log.js';
 import { BatchFeeder } from '../../../../src/features/batches/batch-feeder.js';
 import type { StoredBatch } from '../../../../src/primary/store/contract/files.js';
 import { withResolvers } from '../../../../src/shared/async.js';
 import { cancelled, RelayError, storeUnavailable } from '../../../../src/shared/errors.js';
 import { settled } from '../../../support/basics/settled.js';
+import { backgroundView } from '../../../support/jobs/background-view.js';
 import { jobDone, jobFailed } from '../../../support/jobs/job-records.js';
 import { BatchHarness } from '../../../support/stores/batch-harness.js';
 
@@ -79,8 +81,7 @@ describe('A batch', () => {
   it('removes the jobs of stored results after a death of the service before their removal', async () => {
     const harness = new BatchHarness();
     const jobs = {
-      isOpenHere: (id: string) => harness.isOpenHere(id),
-      findEnd: (id: string) => harness.findEnd(id),
+      find: (id: string) => harness.find(id),
       cancel: (id: string) => harness.cancel(id),
       remove: async () => {
         dying.stop();
@@ -228,7 +229,7 @@ describe('A batch', () => {
     const harness = new BatchHarness();
     const lines = Array.from({ length: 32 }, (_, index) => `line ${index}`);
     const feeder = new BatchFeeder(await harness.add(lines), { ...harness.parts, maxOpen: 32 });
-    harness.finishLine = async () => ({ text: 'x'.repeat(mib), outcome: 'succeeded' });
+    harness.writeLine = async () => ({ frame: ['x'.repeat(mib)], outcome: 'succeeded' });
     const advance = harness.store.advance.bind(harness.store);
     let most = 0;
     harness.store.advance = (id, progress, results) => {
@@ -298,5 +299,81 @@ describe('A batch', () => {
     harness.refusal = defect;
     await runToEnd(harness, new BatchFeeder(await harness.add(['one']), harness.parts));
     expect([harness.failures, (await harness.results()).out]).toEqual([[defect], ['answer one']]);
+  });
+});
+
+function endedAnswer(id: string, text: string) {
+  const log = new AnswerLog();
+  log.add(text);
+  return { job: backgroundView({ id }), end: jobDone({ text: null }), text: log };
+}
+
+describe('The answer of a job on the same host', () => {
+  async function running(lines: readonly string[]) {
+    const harness = new BatchHarness();
+    const feeder = new BatchFeeder(await harness.add(lines), harness.parts);
+    const run = feeder.run();
+    run.catch(() => {}); // some tests let it fail
+    await settled();
+    return { harness, feeder, run, open: [...harness.open] };
+  }
+
+  it('is stored once, as the result of its line, and its job is removed', async () => {
+    const { harness, feeder, run, open } = await running(['one', 'two']);
+    expect(await Promise.all(open.map(([id, text]) => feeder.takeAnswer(endedAnswer(id, `"${text}"`))))).toEqual([
+      true,
+      true,
+    ]);
+    await run;
+    expect((await harness.results()).out).toEqual(['\\"one\\"', '\\"two\\"']);
+    expect([harness.open.size, harness.outcomes]).toEqual([0, ['succeeded', 'succeeded']]);
+    expect(await feeder.takeAnswer(endedAnswer('late', 'x'))).toBe(false);
+  });
+
+  it.each([
+    ['the service stops', (feeder: BatchFeeder) => feeder.stop()],
+    [
+      'another host has the batch',
+      (feeder: BatchFeeder, harness: BatchHarness) => {
+        harness.isLeased = false;
+        feeder.wake();
+      },
+    ],
+    [
+      'the result cannot be stored',
+      (_: BatchFeeder, harness: BatchHarness) => {
+        harness.store.advance = () => Promise.reject(storeUnavailable());
+        harness.hasWorker = true;
+      },
+    ],
+    [
+      'its job cannot be removed',
+      (_: BatchFeeder, harness: BatchHarness) => {
+        harness.remove = () => Promise.reject(storeUnavailable());
+        harness.hasWorker = true;
+      },
+    ],
+  ])('is stored with its job if %s', async (_, happens) => {
+    const { harness, feeder, run, open } = await running(['one']);
+    harness.hasWorker = false;
+    const taken = feeder.takeAnswer(endedAnswer(open[0]?.[0] ?? '', 'answer one'));
+    await settled();
+    happens(feeder, harness);
+    await harness.clock.advance(500);
+    expect(await taken).toBe(false);
+    await Promise.allSettled([run]);
+    expect(await feeder.takeAnswer(endedAnswer('late', 'x'))).toBe(false);
+  });
+
+  it('is stored with its job while 4 MiB of answers wait for their results', async () => {
+    const { harness, feeder, open } = await running(['one', 'two']);
+    harness.hasWorker = false;
+    const [[first = ''] = [], [second = ''] = []] = open;
+    const taken = feeder.takeAnswer(endedAnswer(first, 'x'.repeat(4 * mib)));
+    expect(await feeder.takeAnswer(endedAnswer(second, 'x'))).toBe(false);
+    harness.hasWorker = true;
+    feeder.wake();
+    expect(await taken).toBe(true);
+    feeder.stop();
   });
 });

@@ -1,13 +1,16 @@
 import { lineHandlers } from '../../../../src/features/batches/lines.js';
 import type { BatchCalls } from '../../../../src/features/batches/shared.js';
 import type { BatchApi } from '../../../../src/primary/store/contract/files.js';
+import type { JobView } from '../../../../src/shared/background.js';
 import { RelayError } from '../../../../src/shared/errors.js';
+import { filledFrame } from '../../../../src/shared/text/answer-frame.js';
 import type { OfflineRoutes } from '../../../../src/worker/jobs/offline-routes.js';
 import { readingFiles } from '../../../support/doors/no-features.js';
 import { offlineRoutes } from '../../../support/doors/offline-routes.js';
+import { backgroundView } from '../../../support/jobs/background-view.js';
 import { FakePrimary } from '../../../support/jobs/fake-primary.js';
 import { documentInspector } from '../../../support/jobs/inspected-documents.js';
-import { jobDone } from '../../../support/jobs/job-records.js';
+import { jobDone, plainForm } from '../../../support/jobs/job-records.js';
 
 const chat = { model: 'default', messages: [{ role: 'user', content: 'Hi' }] };
 const message = { ...chat, max_tokens: 9 };
@@ -173,26 +176,35 @@ describe('The result of a line', () => {
     ['messages', '/v1/messages'],
   ]);
 
-  function endedBy(api: BatchApi, status: string, failure: object | null = null, end = jobDone({ text: null })) {
-    const line = { customId: 'a', ignored: ['seed'], isLegacyCall: false };
-    const form = { route: routes.get(api) ?? '', model: 'default', isStructured: false, line };
-    const job = { id: 'j1', requestId: 'r1', status, form, failure, createdAt: 1000, startedAt: 1000, endedAt: 2000 };
-    const jobAnswer = ({ from }: { readonly from: number }) => ({
-      text: 'Hello "you"'.slice(from),
-      end,
-    });
-    return handlersWith({ job, jobAnswer });
+  const { writeLine, endLines } = handlersWith();
+  const line = { customId: 'a', ignored: ['seed'], isLegacyCall: false };
+
+  function jobOf(api: BatchApi, more: Partial<JobView> = {}): JobView {
+    return backgroundView({ form: { ...plainForm, route: routes.get(api) ?? '', model: 'default', line }, ...more });
+  }
+
+  /** Returns the result of a line with the answer `Hello "you"`. */
+  async function resultOf(api: BatchApi, end = jobDone({ text: null })) {
+    const answer = { end, hasText: true };
+    const { frame, outcome } = await writeLine({ api, job: jobOf(api), answer, cause: null });
+    return { text: filledFrame(frame, 'Hello "you"'), frame, outcome };
+  }
+
+  async function failureOf(api: BatchApi, more: Partial<JobView>, cause: 'canceled' | null = null) {
+    const { frame, outcome } = await writeLine({ api, job: jobOf(api, more), answer: null, cause });
+    return { line: JSON.parse(filledFrame(frame, '')) as Record<string, unknown>, outcome };
   }
 
   it.each(['chat', 'responses', 'messages'] as const)('contains the answer in one line: %s', async (api) => {
-    const { finishLine } = endedBy(api, 'succeeded');
-    const { text, outcome } = await finishLine({ api, client: 'key ada', jobId: 'j1', cause: null });
+    const { text, frame, outcome } = await resultOf(api);
     expect([outcome, text.includes('\n')]).toEqual(['succeeded', false]);
+    expect(frame.filter((part) => typeof part !== 'string').length).toBeGreaterThan(0);
     const line = JSON.parse(text) as Record<string, Record<string, unknown>>;
     expect(line).toMatchObject({ custom_id: 'a' });
     expect(JSON.stringify(line)).toContain('Hello \\"you\\"');
     if (api === 'messages') expect(line.result).toMatchObject({ type: 'succeeded', message: { type: 'message' } });
-    else expect(line.response).toMatchObject({ status_code: 200, request_id: 'r1', ignored_parameters: ['seed'] });
+    else
+      expect(line.response).toMatchObject({ status_code: 200, request_id: 'request 1', ignored_parameters: ['seed'] });
   });
 
   it('contains the citations of the answer', async () => {
@@ -201,8 +213,7 @@ describe('The result of a line', () => {
       { at: 0, passages: [] },
       { at: 6, passages: [passage] },
     ];
-    const { finishLine } = endedBy('messages', 'succeeded', null, jobDone({ text: null, blocks }));
-    const { text } = await finishLine({ ...order, api: 'messages', cause: null });
+    const { text } = await resultOf('messages', jobDone({ text: null, blocks }));
     const content = [
       { type: 'text', text: 'Hello ' },
       { type: 'text', text: '"you"', citations: [passage] },
@@ -212,17 +223,14 @@ describe('The result of a line', () => {
 
   it('contains the error of a failed job, also of one that was cancelled alone', async () => {
     const failure = { code: 'timeout', message: 'too slow' } as const;
-    const failed = await endedBy('chat', 'failed', failure).finishLine({ ...order, api: 'chat', cause: null });
-    expect(JSON.parse(failed.text)).toMatchObject({ response: { status_code: 504 }, error: null });
-    const alone = await endedBy('messages', 'cancelled').finishLine({ ...order, api: 'messages', cause: null });
-    expect(JSON.parse(alone.text)).toMatchObject({
-      result: { type: 'errored', error: { error: { type: 'permission_error' } } },
-    });
+    const failed = await failureOf('chat', { status: 'failed', failure });
+    expect(failed.line).toMatchObject({ response: { status_code: 504 }, error: null });
+    const alone = await failureOf('messages', { status: 'cancelled' });
+    expect(alone.line).toMatchObject({ result: { type: 'errored', error: { error: { type: 'permission_error' } } } });
   });
 
   it('of a cancelled or expired batch names the cause', async () => {
-    const { finishLine, endLines } = endedBy('chat', 'cancelled');
-    expect((await finishLine({ ...order, api: 'chat', cause: 'canceled' })).outcome).toBe('canceled');
+    expect((await failureOf('chat', { status: 'cancelled' }, 'canceled')).outcome).toBe('canceled');
     const { results } = await endLines({ api: 'chat', ids: ['a', null, 'x'.repeat(513)], cause: 'expired' });
     expect(results.map(({ text }) => JSON.parse(text))).toMatchObject(
       ['a', null, null].map((custom_id) => ({ custom_id, response: null, error: { code: 'batch_expired' } })),
@@ -251,11 +259,10 @@ describe('A batch whose API was removed from the service', () => {
 
   it('ends, because the answers of its jobs cannot be written', async () => {
     const line = { customId: 'a', ignored: [], isLegacyCall: false };
-    const form = { route: '/v1/chat/completions', model: 'default', isStructured: false, line };
-    const job = { id: 'j1', requestId: 'r1', status: 'succeeded', form, failure: null };
-    const { finishLine } = handlersWith({ job }, '', {});
-    const { outcome, text } = await finishLine({ ...order, api: 'chat', cause: null });
-    expect([outcome, text.includes(message)]).toEqual(['errored', true]);
+    const job = backgroundView({ form: { ...plainForm, route: '/v1/chat/completions', line } });
+    const answer = { end: jobDone({ text: null }), hasText: true };
+    const { frame, outcome } = await handlersWith({}, '', {}).writeLine({ api: 'chat', job, answer, cause: null });
+    expect([outcome, filledFrame(frame, 'Hello').includes(message)]).toEqual(['errored', true]);
   });
 
   it('can be cancelled', async () => {

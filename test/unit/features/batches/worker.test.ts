@@ -23,5 +23,5 @@ it('Only requests that create batches have the checks of a job', () => {
 });
 
 it('A worker answers the calls about lines', () => {
-  expect(Object.keys(handlers)).toEqual(['submitLine', 'finishLine', 'endLines']);
+  expect(Object.keys(handlers)).toEqual(['submitLine', 'writeLine', 'endLines']);
 });
