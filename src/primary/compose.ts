@@ -345,7 +345,7 @@ function createModels(
     redactor,
     clients: seenClients,
   };
-  const serials = { last: 0 }; // shared by all CLIs
+  const serials = { last: 0 }; // all CLIs number their processes together
   const serviceClis = createModelClis(config, host, names, context, serials);
   const accountsOf = (client: string) => clients.optionsOf(client).accounts;
   const onChange = (removed: readonly ModelCli[]) => signals.send('logins-changed', removed);

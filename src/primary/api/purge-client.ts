@@ -81,7 +81,7 @@ async function purgeAll(parts: UpkeepParts, client: string, by: Actor): Promise<
   const isAmong = isOfClient(client);
   await endJobs(parts, isAmong);
   using __ = (await hosts?.removals.begin(client)) ?? null;
-  const clients = await clientsOf(parts, client); // before its keys are removed, which belong to them
+  const clients = await clientsOf(parts, client); // read before the purge removes the keys by which these clients are found
   let removed: Counts = await features.removeClients(isAmong, by);
   let copies: readonly string[] = [];
   for (const each of clients) {

@@ -101,7 +101,7 @@ export class Connection {
     if (newest === null || newest.req.complete) return;
     if (isUpload(newest)) newest.begunMs = nowMs;
     else if (nowMs - newest.begunMs >= requestMs) {
-      newest.begunMs = Number.POSITIVE_INFINITY; // once
+      newest.begunMs = Number.POSITIVE_INFINITY; // the request is refused only once
       this.refuse(refusals.tooSlow);
     }
   }

@@ -18,7 +18,7 @@ import {
 export interface WaitingJob {
   readonly launch: LaunchOptions;
   readonly conversation: ConversationState | null;
-  /** null if no process may be renewed for the client. */
+  /** Client for whose next question a process may be renewed; null if none may. */
   readonly tenant: Tenant | null;
 }
 
