@@ -155,7 +155,7 @@ export function compose(input: StartInput) {
   const room = createWaitingRoom(input, access, signals);
   const features = new FeatureHooks([access.removals.part], input.host.defects.record);
   const conversations = createConversations({ ...input, features }, signals);
-  const observation = createObservation(input, access, room, conversations, signals);
+  const observation = createObservation({ ...input, features }, access, room, conversations, signals);
   const counters = createCounters(input);
   const models = createModels(input, access, { ...observation, ...counters, features }, signals);
   const inOrder = inLine();
@@ -259,7 +259,7 @@ function createAccess({ config, host, names, hosts }: StartInput) {
   const rateLimit = hosts?.rateLimit(ratesOf) ?? new RateLimit(ratesOf, clock);
   const keyAttempts = new KeyAttempts(clock, (client, seconds) => log.warn('wrong_keys', { client, seconds }));
   const redactor = new Redactor(secretsOf(host.env, config), (digest) => clients.hasDigest(digest));
-  const recentUsage = new RecentUsage(clock);
+  const recentUsage = new RecentUsage(clock, (client) => clients.formerClientsOf(client));
   return { clients, fileFaults, rateLimit, keyAttempts, redactor, recentUsage, removals: new Removals() };
 }
 
@@ -284,7 +284,7 @@ function createConversations({ config, host: { clock }, store, hosts, features }
 }
 
 function createObservation(
-  { config, host, names, store, doorNames }: StartInput,
+  { config, host, names, store, doorNames, features }: Hooked,
   { recentUsage }: Access,
   room: WaitingRoom,
   { conversations }: Conversations,
@@ -300,7 +300,7 @@ function createObservation(
   const lastHour = new LastHour(clock);
   const usage = new UsageLedger(clock);
   const usageJournal = new UsageJournal(usage, store.usage, clock);
-  const usageCounter = recentUsage.combineUsage(usage);
+  const usageCounter = recentUsage.combineUsage(usage, (...job) => features.addedUsageNames(...job));
   const scrape = new Scrape(
     metrics.registry,
     clock,

@@ -127,9 +127,29 @@ export function groupUsage(name: string): string {
   return groupPrefix + name;
 }
 
-/** Whether usage is counted for a group. Reports do not show it: they have the usage of its people. */
-export function isGroupUsage(name: string): boolean {
-  return name.startsWith(groupPrefix);
+/** Begins the part of a name that has a model. No name of a sub-client or of a key begins with it. */
+const modelSign = '/%';
+
+/**
+ * Returns the name under which the usage of one model is counted, in addition to all usage of its owner: of a client, or
+ * the name of the usage of a group. It is deleted with its client, like those of sub-clients.
+ */
+export function modelUsage(owner: string, model: string): string {
+  return `${owner}${modelSign}${encodeURIComponent(model)}`;
+}
+
+/** Splits a name as `modelUsage` makes it. The model of any other name is null. */
+export function usedModelIn(name: string): readonly [owner: string, model: string | null] {
+  const at = isAddedUsage(name) ? name.lastIndexOf(modelSign) : -1;
+  return at < 0 ? [name, null] : [name.slice(0, at), decodeURIComponent(name.slice(at + modelSign.length))];
+}
+
+/**
+ * Whether usage is counted under a name in addition to that of its clients: for a group, or for one model. Reports do not
+ * show it.
+ */
+export function isAddedUsage(name: string): boolean {
+  return name.startsWith(groupPrefix) || (mayHaveParts(name) && name.includes(modelSign));
 }
 
 /** Kinds of clients. `other` is the sum of several clients. */

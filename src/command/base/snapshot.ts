@@ -43,7 +43,7 @@ export function totalsChange(before: Totals | null, after: Totals, seconds: numb
   return { ...(increases as Record<keyof Totals, number>), seconds };
 }
 
-const countedStatus = statusBody.pick({ totals: true });
+const countedStatus = statusBody.pick({ totals: true, slots: true });
 
 /** The state of a service at one moment. */
 export interface ServiceSnapshot {
@@ -58,6 +58,8 @@ export interface ServiceSnapshot {
   readonly checks: readonly ReadinessBody[];
   /** Counters; null if this client may not read the status. */
   readonly totals: Totals | null;
+  /** Slots that are reserved now; none if this client may not read the status. */
+  readonly reserved: NonNullable<StatusBody['slots']['reserved']>;
   /** Increases since the previous snapshot; null for the first one. */
   readonly change: TotalsChange | null;
 }
@@ -89,7 +91,8 @@ export class SnapshotReader {
     const change = totals && this.#changeTo(totals, startedAt);
     const takenAt = this.#clock.now();
     const { url } = this.#client;
-    return { url, takenAt, health, version, command, checks: history, totals, change };
+    const reserved = status?.slots.reserved ?? [];
+    return { url, takenAt, health, version, command, checks: history, totals, reserved, change };
   }
 
   async #status(signal?: AbortSignal) {

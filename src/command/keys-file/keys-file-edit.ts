@@ -222,8 +222,11 @@ export function withDigest(text: string, name: string, digest: string, oldUntil:
   });
 }
 
-/** New values of the options of a budget, such as `100/day`. Null removes an option; options that are not named stay. */
-export type BudgetChange = Readonly<Partial<Record<'tokens' | 'cost', string | null>>>;
+/**
+ * New values of the options of a budget, such as `100/day`, by their names, such as `cost` or `opus:cost`. Null removes an
+ * option; options that are not named stay.
+ */
+export type BudgetChange = Readonly<Record<string, string | null>>;
 
 /**
  * Changes the budget of a key, or with `@group` and `@*` of a group and of the whole service. A shared budget gets a

@@ -29,6 +29,7 @@ export function renderStatus(snapshot: ServiceSnapshot, paint: Paint, columns = 
     ['account', runtime.breaker === undefined ? '' : accountLine(runtime.breaker, takenAt, paint)],
     ['checks', readinessStrip(snapshot.checks, paint)],
     ['slots', `${slots.padEnd(width)}  ${gauge(runtime.active_requests, runtime.max_concurrent, paint)}`],
+    ['reserved', snapshot.reserved.map(reservedText).join('   ')],
     ['job ages', agesLine(runtime.active_ages_ms ?? [])],
     [
       'queue',
@@ -53,6 +54,12 @@ export function renderStatus(snapshot: ServiceSnapshot, paint: Paint, columns = 
 function drainText(ends: string, now: number, paint: Paint): string {
   const at = `until ${ends.slice(0, 19).replace('T', ' ')} UTC at the latest`;
   return paint.yellow(`${at}, in ${untilText(ends, now)}: jobs finish, new ones are refused`);
+}
+
+/** Formats slots that are reserved for a group. */
+function reservedText({ group, slots, running, until }: ServiceSnapshot['reserved'][number]): string {
+  const time = `until ${until.slice(0, 16).replace('T', ' ')} UTC`;
+  return `${formatCount(slots, 'slot')} for ${escaped(group)} ${time}, ${formatNumber(running)} running`;
 }
 
 function statusLabel(status: HealthBody['status'], paint: Paint): string {

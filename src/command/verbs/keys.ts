@@ -4,6 +4,7 @@ import { digestOf, type GroupLine, isRefused, type KeyOptions } from '../../shar
 import { groupWarnings } from '../../shared/config/group-warnings.js';
 import { dayText } from '../../shared/config/key-values.js';
 import { readKeysFile, refuseCosts } from '../../shared/config/keys-file.js';
+import { modelNamePattern } from '../../shared/config/values.js';
 import { periods } from '../../shared/days.js';
 import { formatCount } from '../../shared/text/format.js';
 import type { Paint } from '../../shared/text/paint.js';
@@ -42,6 +43,10 @@ const rotateFlags = {
   'old-until': { type: 'string', placeholder: '<day>', description: 'rotate: the old key works until this day (UTC)' },
 } as const satisfies Record<string, Flag>;
 
+const budgetFlags = {
+  model: { type: 'string', placeholder: '<name>', description: 'budget: only the jobs of this model count' },
+} as const satisfies Record<string, Flag>;
+
 const ownWords = ['add', 'revoke', 'rotate', 'budget', 'import', 'list', 'check', 'new'];
 const words = [...ownWords, ...keyActions.map(({ name }) => name)];
 
@@ -56,7 +61,7 @@ export const keys: Command = {
     ...keyActions.map(({ name, synopsis }) => `${name} ${synopsis}`),
   ].join(' | '),
   summary: 'create API keys, and edit, list or check a keys file',
-  flags: { ...optionFlags, ...rotateFlags, ...actionFlags, ...jsonFlag, url: addressFlags.url },
+  flags: { ...optionFlags, ...rotateFlags, ...budgetFlags, ...actionFlags, ...jsonFlag, url: addressFlags.url },
   maxPositionals: 3,
   words,
   notes: [
@@ -70,6 +75,7 @@ export const keys: Command = {
     'prompt-relay keys rotate ada --old-until 2027-07-01 /etc/prompt-relay/keys',
     'prompt-relay keys revoke ada /etc/prompt-relay/keys',
     'prompt-relay keys budget @biology --cost 200/month /etc/prompt-relay/keys',
+    'prompt-relay keys budget ada --model opus --cost 50/month /etc/prompt-relay/keys',
     'prompt-relay keys list /etc/prompt-relay/keys',
     ...keyActions.flatMap(({ examples }) => examples),
   ],
@@ -83,6 +89,8 @@ export const keys: Command = {
     if (unexpected !== undefined) throw usageError('keys', `${action}: unexpected argument ${unexpected}`);
     if (args.value('old-until') !== undefined && action !== 'rotate')
       throw usageError('keys', `${action}: --old-until is only for rotate`);
+    if (args.value('model') !== undefined && action !== 'budget')
+      throw usageError('keys', `${action}: --model is only for budget`);
     const used = optionsFor[action] ?? [];
     const unused = Object.keys(optionFlags).find((name) => !used.includes(name) && isGiven(name, args));
     if (unused !== undefined) throw usageError('keys', `${action}: --${unused} has no meaning here`);
@@ -286,9 +294,15 @@ function showFaults(faults: readonly string[], terminal: Terminal): number {
 
 /** Returns the limits that the flags set or, with `off`, remove. */
 function budgetChange(args: CommandArguments): BudgetChange {
-  const texts = budgetOptions.map((name) => [name, args.value(name)] as const);
-  const named = texts.filter(([, value]) => value !== undefined);
-  return Object.fromEntries(named.map(([name, value]) => [name, value === 'off' ? null : value]));
+  const model = args.value('model');
+  if (model !== undefined && !modelNamePattern.test(model))
+    throw usageError('keys', 'budget: --model: must be a model');
+  const start = model === undefined ? '' : `${model}:`;
+  const changes = budgetOptions.flatMap((name) => {
+    const value = args.value(name);
+    return value === undefined ? [] : [[`${start}${name}`, value === 'off' ? null : value]];
+  });
+  return Object.fromEntries(changes);
 }
 
 /** Returns the options of the flags as one part of a line, in an array; an empty array if no flag is set. */

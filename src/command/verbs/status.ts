@@ -136,8 +136,8 @@ function printerFor(args: CommandArguments, terminal: Terminal): ResultPrinter {
 
 function toJson(result: ServiceSnapshot | CommandError): object {
   if (result instanceof CommandError) return { error: result.message };
-  const { url, version, command, health, checks: history, totals, change } = result;
-  return { url, version, command, health, history, totals, change };
+  const { url, version, command, health, checks: history, totals, reserved, change } = result;
+  return { url, version, command, health, history, totals, ...(reserved.length > 0 && { reserved }), change };
 }
 
 function intervalOf(args: CommandArguments): number {

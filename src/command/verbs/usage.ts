@@ -3,6 +3,7 @@ import {
   figureIn,
   groupsForm,
   type LimitAmount,
+  type LimitUse,
   monthQuery,
   periodForm,
   readGroups,
@@ -104,14 +105,21 @@ function renderUsage(
   if (budgets.length === 0) return usageLines;
   const [budgetHeading = '', ...budgetLines] = alignColumns([
     ['budget', 'used', 'until'],
-    ...budgets.flatMap(({ client, tokens, cost_usd: cost }) => [
-      ...(tokens === null
-        ? []
-        : [budgetCells(client, tokens, `${formatNumber(tokens.used)} of ${formatNumber(tokens.max)} tokens`)]),
-      ...(cost === null ? [] : [budgetCells(client, cost, `$${cost.used.toFixed(2)} of $${cost.max}`)]),
-    ]),
+    ...budgets
+      .map(withModel)
+      .flatMap(({ client, tokens, cost_usd: cost }) => [
+        ...(tokens === null
+          ? []
+          : [budgetCells(client, tokens, `${formatNumber(tokens.used)} of ${formatNumber(tokens.max)} tokens`)]),
+        ...(cost === null ? [] : [budgetCells(client, cost, `$${cost.used.toFixed(2)} of $${cost.max}`)]),
+      ]),
   ]);
   return [...usageLines, '', paint.dim(budgetHeading), ...budgetLines];
+}
+
+/** Names the model of a budget for one model with its owner. */
+function withModel({ client, model, ...budget }: LimitUse): LimitUse {
+  return { ...budget, client: model === undefined ? client : `${client} (${model})` };
 }
 
 function budgetCells(client: string, { period, resets_at: until }: LimitAmount, used: string): string[] {

@@ -2,7 +2,7 @@ import { html } from 'htm/preact';
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { StatusBody } from '../../shared/api/status.js';
 import { useNow, useParts } from '../base/context.mjs';
-import { ageText, countText, plural } from '../base/format.mjs';
+import { ageText, countText, momentText, plural } from '../base/format.mjs';
 import { useValue } from '../base/observable.mjs';
 import type { PageProps } from '../base/router.mjs';
 import { ErrorNotice, StatusDot, type Tone } from '../ui/notices.mjs';
@@ -80,6 +80,7 @@ function Slots({ status, nowMs }: CardProps) {
   const free = Math.max(0, max - running.length);
   const freeCells = Math.min(free, Math.max(1, maxCells - running.length));
   const hidden = free - freeCells;
+  const { reserved = [] } = status.slots;
   return html`<section class="card" aria-labelledby="now-slots">
     <div class="row between">
       <h2 id="now-slots">Slots</h2>
@@ -90,7 +91,14 @@ function Slots({ status, nowMs }: CardProps) {
       ${Array.from({ length: freeCells }, (_, index) => html`<li key=${`free ${index}`} class="slot free">free</li>`)}
       ${hidden > 0 && html`<li key="hidden" class="slot free">and ${plural(hidden, 'free one')} more</li>`}
     </ul>
+    ${reserved.map((each) => html`<small key=${each.group} class="muted figure">${reservedText(each, nowMs)}</small>`)}
   </section>`;
+}
+
+type Reserved = NonNullable<StatusBody['slots']['reserved']>[number];
+
+function reservedText({ group, slots, running, until }: Reserved, nowMs: number): string {
+  return `${plural(slots, 'slot')} reserved for ${group} until ${momentText(until, nowMs)}, ${countText(running)} running`;
 }
 
 type SlotJob = StatusBody['slots']['running'][number];

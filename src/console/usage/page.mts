@@ -149,7 +149,7 @@ function UsageView({ choices, period, query, setup }: ViewProps) {
 }
 
 const budgetColumns: readonly SortableColumn<LimitUse>[] = [
-  { title: 'Budget of', cell: ({ client }) => holderCell(client), key: ({ client }) => client },
+  { title: 'Budget of', cell: holderCell, key: ({ client, model = '' }) => `${client} ${model}` },
   { title: 'Tokens', cell: ({ tokens }) => amountCell(tokens, countText), key: ({ tokens }) => tokens?.used ?? 0 },
   {
     title: 'Cost',
@@ -158,9 +158,10 @@ const budgetColumns: readonly SortableColumn<LimitUse>[] = [
   },
 ];
 
-/** Shows whose budget it is: a name that begins with @ is a group, or `@*` the whole service. */
-function holderCell(client: string) {
-  const note = client === '@*' ? 'the whole service' : client.startsWith('@') && 'group';
+/** Shows whose budget it is, and for which model: a name that begins with @ is a group, or `@*` the whole service. */
+function holderCell({ client, model }: LimitUse) {
+  const owner = client === '@*' ? ['the whole service'] : client.startsWith('@') ? ['group'] : [];
+  const note = [...owner, ...(model === undefined ? [] : [`only ${model}`])].join(', ');
   return html`${client} ${note && html`<small class="muted">${note}</small>`}`;
 }
 
@@ -176,7 +177,7 @@ function BudgetBoard({ budgets }: { readonly budgets: readonly LimitUse[] }) {
   if (budgets.length === 0) return null;
   return html`
     <h2>Budgets</h2>
-    <${SortableTable} caption="Budgets of this day, week or month (UTC)" columns=${budgetColumns} rows=${budgets} keyOf=${({ kind, client }: LimitUse) => `${kind} ${client}`} sortedBy=${0} />
+    <${SortableTable} caption="Budgets of this day, week or month (UTC)" columns=${budgetColumns} rows=${budgets} keyOf=${({ kind, client, model = '' }: LimitUse) => `${kind} ${client} ${model}`} sortedBy=${0} />
   `;
 }
 

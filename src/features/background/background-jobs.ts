@@ -1,3 +1,4 @@
+import type { Clients } from '../../primary/access/clients.js';
 import { titleOf } from '../../primary/conversations/transcript.js';
 import type { TurnGate } from '../../primary/conversations/turn-gate.js';
 import { FairShare, fits, type Sharer } from '../../primary/fairness/fair-share.js';
@@ -70,6 +71,7 @@ export interface BackgroundResources {
   readonly stored: Pick<StoredJobs, 'end'>;
   readonly observer: BackgroundObserver;
   readonly clock: Clock;
+  readonly clients: Pick<Clients, 'recordJobGroups'>;
   /** Whether contents of a client may be stored. */
   readonly mayStore: (client: string) => boolean;
 }
@@ -173,7 +175,8 @@ export class BackgroundJobs {
 
   /** Registers a job. `isLeased`: whether this host has taken it from the shared queue. */
   adopt(accepted: AcceptedJob, isLeased = true): BackgroundJob {
-    const { runner, store, clock } = this.#resources;
+    const { runner, store, clock, clients } = this.#resources;
+    clients.recordJobGroups(accepted.request);
     const log = new EventLog(clock, () => job.place);
     const background = new AcceptedPart(accepted, log, isLeased, {
       isHeld: () => this.#isStopped || clock.monotonicMs() < this.#pausesUntilMs,

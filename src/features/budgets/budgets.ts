@@ -26,9 +26,15 @@ export class Budgets {
     this.#budgetsOf = budgetsOf;
   }
 
-  /** Throws `rate_limited` if a budget that limits the job is used up. */
+  /** Throws `rate_limited` if a budget for all models that limits the job is used up. */
   checkBudget({ client, groups = [] }: Spender): void {
-    for (const budget of this.#budgetsOf(client, groups)) this.#check(budget);
+    for (const budget of this.#budgetsOf(client, groups)) if (budget.model === undefined) this.#check(budget);
+  }
+
+  /** Throws `rate_limited` if a budget for this model that limits the job is used up. `isSame`: whether it is for it. */
+  checkModel({ client, groups = [] }: Spender, isSame: (model: string) => boolean): void {
+    for (const budget of this.#budgetsOf(client, groups))
+      if (budget.model !== undefined && isSame(budget.model)) this.#check(budget);
   }
 
   #check(budget: LimitedUse): void {
@@ -40,7 +46,8 @@ export class Budgets {
     ] as const) {
       if (use === null || use.used < use.max) continue;
       const retryAfterSeconds = retryAfter('budget', Date.parse(use.resets_at) - this.#clock.now());
-      const name = `the ${adjectives[use.period]} budget of ${subjectOf(budget)}`;
+      const model = budget.model === undefined ? '' : ` for the model ${budget.model}`;
+      const name = `the ${adjectives[use.period]} budget of ${subjectOf(budget)}${model}`;
       const message = `${name} is used up: ${amounts}; it resets at ${use.resets_at}`;
       throw new RelayError('rate_limited', message, { reason: 'budget', retryAfterSeconds });
     }
@@ -53,7 +60,16 @@ export class Budgets {
       const resets = [tokens, costUsd].flatMap((use) => use?.resets_at ?? []).sort();
       return resets[0] === undefined
         ? []
-        : [{ client: budget.name, kind: budget.kind, resets_at: resets[0], tokens, cost_usd: costUsd }];
+        : [
+            {
+              client: budget.name,
+              kind: budget.kind,
+              ...modelOf(budget),
+              resets_at: resets[0],
+              tokens,
+              cost_usd: costUsd,
+            },
+          ];
     });
   }
 
@@ -87,4 +103,9 @@ function subjectOf({ name, kind }: LimitedUse): string {
   if (kind === 'service') return 'the service';
   if (kind === 'group') return `the group ${name.slice(1)}`;
   return kind === 'sso' && !name.includes('/') ? 'this person' : 'the API key';
+}
+
+/** Returns the model of a budget for one model, as a field. */
+function modelOf({ model }: LimitedUse): Pick<LimitUse, 'model'> {
+  return model === undefined ? {} : { model };
 }

@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ClientGroup } from '../../primary/access/client-groups.js';
 import type { PrimaryCore } from '../../primary/features/feature.js';
-import { holderOf, type LimitKind, readClientId, spendersOf } from '../../shared/client.js';
+import { groupUsage, holderOf, type LimitKind, modelUsage, readClientId, spendersOf } from '../../shared/client.js';
 import { wholeService } from '../../shared/config/api-keys.js';
-import { type Budget, budgetIn } from './options.js';
+import { type Budget, budgetsIn } from './options.js';
 
 /** A budget, with those whose usage counts for it. */
 export interface LimitedUse extends Budget {
@@ -21,19 +21,22 @@ type LimitedClients = Pick<PrimaryCore['clients'], 'groups' | 'groupsOf' | 'keys
 /** Finds the budgets in the options of keys, people and groups. */
 export class LimitedUses {
   readonly #clients: LimitedClients;
+  /** Returns the public name of a model that the keys file names. */
+  readonly #resolve: (model: string) => string;
   /** Budgets of groups. A changed keys file has new groups. */
-  readonly #ofGroups = new WeakMap<ClientGroup, LimitedUse>();
+  readonly #ofGroups = new WeakMap<ClientGroup, readonly LimitedUse[]>();
 
-  constructor(clients: LimitedClients) {
+  constructor(clients: LimitedClients, resolve = (model: string) => model) {
     this.#clients = clients;
+    this.#resolve = resolve;
   }
 
   /** All budgets: those that several clients share, then those of keys and of people who have sent a request lately. */
   get all(): LimitedUse[] {
     const { groups, keysAndPeople } = this.#clients;
     return [
-      ...Array.from(groups, (group) => this.#useOfGroup(group)),
-      ...[...keysAndPeople].flatMap((client) => this.#useOf(client)),
+      ...[...groups].flatMap((group) => this.#usesOfGroup(group)),
+      ...[...keysAndPeople].flatMap((client) => this.#usesOf(client)),
     ];
   }
 
@@ -45,29 +48,39 @@ export class LimitedUses {
     return [
       ...spendersOf(client)
         .toReversed()
-        .flatMap((spender) => this.#useOf(spender)),
-      ...this.#clients.groupsOf(client, groups).map((group) => this.#useOfGroup(group)),
+        .flatMap((spender) => this.#usesOf(spender)),
+      ...this.#clients.groupsOf(client, groups).flatMap((group) => this.#usesOfGroup(group)),
     ];
   }
 
-  /** Returns the budget of a key or a person in an array; an empty array if it has none, or only that of its holder. */
-  #useOf(client: string): LimitedUse[] {
-    const options = this.#clients.ownOptionsOf(client);
-    const { tokens, costUsd } = budgetIn(options);
-    const isUnlimited = tokens === null && costUsd === null;
-    const holder = holderOf(client) === client ? null : budgetIn(this.#clients.ownOptionsOf(holderOf(client)));
-    if (isUnlimited || (holder !== null && isDeepStrictEqual({ tokens, costUsd }, holder))) return [];
-    const { kind, name } = readClientId(client); // each job needs it, and a spread would take microseconds
-    return [{ kind, name, tokens, costUsd, holders: [client] }];
+  /** Returns the budgets of a key or a person without those of its holder, and without one that limits nothing. */
+  #usesOf(client: string): LimitedUse[] {
+    const holder = holderOf(client);
+    const known = holder === client ? [] : budgetsIn(this.#clients.ownOptionsOf(holder));
+    const isOwn = (budget: Budget) => !known.some((each) => isDeepStrictEqual(each, budget));
+    const budgets = budgetsIn(this.#clients.ownOptionsOf(client)).filter(
+      (budget) => (budget.tokens !== null || budget.costUsd !== null) && isOwn(budget),
+    );
+    if (budgets.length === 0) return [];
+    const { kind, name } = readClientId(client);
+    return budgets.map((budget) => ({ kind, name, ...budget, holders: this.#holdersOf([client], client, budget) }));
   }
 
-  #useOfGroup(group: ClientGroup): LimitedUse {
+  #usesOfGroup(group: ClientGroup): readonly LimitedUse[] {
     const known = this.#ofGroups.get(group);
     if (known !== undefined) return known;
     const { name, holders, isClosed } = group;
     const kind = name === wholeService ? 'service' : 'group';
-    const use = { ...budgetIn(group), ...(isClosed && { isClosed }), kind, name: `@${name}`, holders } as const;
-    this.#ofGroups.set(group, use);
-    return use;
+    const uses = budgetsIn(group).map((budget): LimitedUse => {
+      const counted = this.#holdersOf(holders, groupUsage(name), budget);
+      return { ...budget, ...(isClosed && { isClosed }), kind, name: `@${name}`, holders: counted };
+    });
+    this.#ofGroups.set(group, uses);
+    return uses;
+  }
+
+  /** Returns those whose usage counts. The usage of one model is counted under one name, for a group with all members. */
+  #holdersOf<H>(holders: H, owner: string, { model }: Budget): H | readonly string[] {
+    return model === undefined ? holders : [modelUsage(owner, this.#resolve(model))];
   }
 }

@@ -1,5 +1,6 @@
 import type { KeyOptions } from '../../shared/config/api-keys.js';
 import type { FeatureKeyOption } from '../../shared/config/key-option-table.js';
+import { modelOptionIn } from '../../shared/config/key-options.js';
 import { type CalendarPeriod, periods } from '../../shared/days.js';
 
 /** Maximum amount in each period. */
@@ -13,6 +14,8 @@ export interface Budget {
   /** Input and output tokens together. */
   readonly tokens: PeriodLimit | null;
   readonly costUsd: PeriodLimit | null;
+  /** The only model whose jobs count, as the keys file names it. */
+  readonly model?: string;
 }
 
 function readTokens(text: string): PeriodLimit {
@@ -52,7 +55,7 @@ function limitOption(
       description,
       isWithin: (text, maker) => maker === null || (text !== null && isAtMost(read(text), read(maker))),
     },
-    ...{ document, isForGroups: true },
+    ...{ document, isForGroups: true, isByModel: true },
   } as const satisfies FeatureKeyOption;
 }
 
@@ -81,10 +84,16 @@ export const keyOptions = {
   },
 } as const satisfies Readonly<Record<string, FeatureKeyOption>>;
 
-/** Returns the budget in the options of a key, a person or a group. */
-export function budgetIn({ featureOptions: { tokens, cost } }: Pick<KeyOptions, 'featureOptions'>): Budget {
-  return {
-    tokens: tokens === undefined ? null : readTokens(tokens),
-    costUsd: cost === undefined ? null : readCost(cost),
+/** Returns the budget in the options of a key, a person or a group for all models, and the budgets for one model. */
+export function budgetsIn({ featureOptions }: Pick<KeyOptions, 'featureOptions'>): readonly [Budget, ...Budget[]] {
+  const budgetOf = (start: string): Budget => {
+    const [tokens, cost] = [featureOptions[`${start}tokens`], featureOptions[`${start}cost`]];
+    return {
+      tokens: tokens === undefined ? null : readTokens(tokens),
+      costUsd: cost === undefined ? null : readCost(cost),
+    };
   };
+  const models = Object.keys(featureOptions).flatMap((name) => modelOptionIn(name)?.model ?? []);
+  const byModel = [...new Set(models)].map((model) => ({ model, ...budgetOf(`${model}:`) }));
+  return [budgetOf(''), ...byModel];
 }

@@ -1,22 +1,34 @@
 import type { CreatePrimaryPart, FeatureMetric } from '../../primary/features/feature.js';
 import { clientLabelOf, maxKeyLabels } from '../../primary/observe/job-metrics.js';
 import type { LimitUse } from '../../shared/api/usage.js';
+import { defaultModelName } from '../../shared/config/values.js';
 import type { Figures } from '../../shared/metrics.js';
+import { BudgetModels } from './budget-models.js';
 import { Budgets } from './budgets.js';
 import { LimitedUses } from './limited-uses.js';
 import { metrics } from './metrics.js';
 
 /** Creates the part that refuses jobs when a budget is used up. */
-export const createBudgets: CreatePrimaryPart = ({ host, clients, recentUsage }) => {
-  const limits = new LimitedUses(clients);
+export const createBudgets: CreatePrimaryPart = ({ host, clients, recentUsage, router, usage }) => {
+  const models = new BudgetModels(router.names, usage);
+  const limits = new LimitedUses(clients, (model) => models.resolve(model));
   const budgets = new Budgets(host.clock, recentUsage, (client, groups) => limits.of(client, groups));
   return {
-    job: { start: (request) => budgets.checkBudget(request) },
+    job: {
+      start: (request) => budgets.checkBudget(request),
+      checkRoute: (request, { label }) =>
+        budgets.checkModel(request, (model) => models.isAmong(model, [label ?? defaultModelName])),
+    },
+    addedUsageNames: ({ client, groups }, names) =>
+      limits
+        .of(client, groups ?? [])
+        .flatMap(({ model, holders }) => (model !== undefined && models.isAmong(model, names) ? (holders ?? []) : [])),
+    findKeyWarnings: () => models.warningsAbout(clients),
     handlers: {},
     gauges: [usedRatio(() => budgets.usesOf(limits.all))],
     limitUsesOf: (client) => {
       // what all clients have used together concerns only the operator
-      const listed = client === null ? limits.all : limits.of(client).filter(({ holders }) => holders !== null);
+      const listed = client === null ? limits.all : limits.of(client).filter(({ kind }) => kind !== 'service');
       return budgets.usesOf(listed);
     },
   };
@@ -34,7 +46,8 @@ function sharesBy(budgets: readonly LimitUse[]): Figures {
   const figures: Record<string, Figures> = {};
   for (const budget of budgets) {
     const { client, kind = '' } = clientLabelOf(budget.kind, budget.client);
-    figures[client] = { ...figures[client], [kind]: sharesOf(budget) };
+    const kindFigures = { ...(figures[client]?.[kind] as Figures), [budget.model ?? '']: sharesOf(budget) };
+    figures[client] = { ...figures[client], [kind]: kindFigures };
   }
   return figures;
 }

@@ -17,6 +17,7 @@ import { invalid, RelayError } from '../../shared/errors.js';
 import type { Actor } from '../../shared/ipc/protocol.js';
 import { type MadeKeys, randomKey, randomKeyId } from '../keys-api/made-keys.js';
 import { type MadeKey, madeKeyClient } from '../keys-api/records.js';
+import type { KnownMember, KnownMembers } from './known-members.js';
 import { courseName, keyNameOf, loginFault, spelling } from './roster.js';
 import {
   adminName,
@@ -35,6 +36,8 @@ interface CoursesParts extends Pick<PrimaryCore, 'usageJournal'> {
   readonly clients: PrimaryCore['clients'];
   readonly keys: Pick<MadeKeys, 'update' | 'changeOptions' | 'all'>;
   readonly keyOptions: OptionTable;
+  /** Present and former members. */
+  readonly known: Pick<KnownMembers, 'of'>;
   readonly now: () => number;
 }
 
@@ -57,12 +60,12 @@ export class Courses {
     const lines = this.#parts.clients.groupLines.filter((line) => this.#mayAdminister(by, line));
     if (lines.length === 0) return [];
     const usage = await this.#readUsage();
-    return lines.map((line) => this.#courseOf(line, this.#membersOf(line.name, usage)));
+    return lines.map((line) => this.#courseOf(line, this.#allMembersOf(line.name, usage)));
   }
 
   async show(by: Actor, name: string): Promise<CourseDetail> {
     const line = this.#find(by, name);
-    const members = this.#membersOf(line.name, await this.#readUsage());
+    const members = this.#allMembersOf(line.name, await this.#readUsage());
     return { course: this.#courseOf(line, members), members };
   }
 
@@ -75,7 +78,8 @@ export class Courses {
       const line = this.#findOpen(by, course);
       const checked = this.#limitsOf(line, plainOptions, options);
       const made: MadeKey[] = [];
-      const members = new Set(this.#membersOf(course, new Map()).map(({ name }) => name));
+      const present = this.#membersOf(course, new Map());
+      const members = new Set(present.map(({ name }) => name));
       const taken = new Set(this.#parts.clients.keyNames);
       const [added, staying]: [Enrolment['added'], string[]] = [[], []];
       for (const [login, { index, key, id }] of people) {
@@ -86,7 +90,8 @@ export class Courses {
           if (taken.has(name)) throw invalid(`logins.${index}`, `another key already has the name ${name}`);
           taken.add(name);
           const identity = { name, client, digest: digestOf(key), owner: `@${course}`, madeAt: this.#parts.now() };
-          made.push({ ...identity, groups: [], ...checked, group: course });
+          const former = this.#formerOf(course, name);
+          made.push({ ...identity, groups: [], ...(former.length > 0 && { former }), ...checked, group: course });
           added.push({ login, name, client, key });
         }
       }
@@ -95,6 +100,14 @@ export class Courses {
         throw new RelayError('forbidden', `a course has at most ${maxMembers} members who were added over HTTP`);
       return { changed: made, keys: [...keys, ...made], answer: { added, staying } };
     });
+  }
+
+  /** Members of all courses at present. */
+  get present(): KnownMember[] {
+    const courses = this.#parts.clients.groupLines.filter(isCourse);
+    return courses.flatMap(({ name: course }) =>
+      this.#membersOf(course, new Map()).map(({ name, client }) => ({ course, name, client })),
+    );
   }
 
   async limit(by: Actor, course: string, name: string, options: MemberChanges): Promise<MemberView> {
@@ -183,17 +196,41 @@ export class Courses {
   #courseOf(line: GroupLine, members: readonly MemberView[]): Course {
     const until = line.expiresAt == null ? null : dayText(line.expiresAt);
     const limits = this.#parts.keyOptions.groupTexts(line);
-    return { name: line.name, until, limits, members: members.length, ...members.reduce<Used>(sumOf, unused) };
+    const present = members.filter(({ has_left: hasLeft }) => hasLeft !== true);
+    return { name: line.name, until, limits, members: present.length, ...members.reduce<Used>(sumOf, unused) };
+  }
+
+  /** Returns the clients that a person had in a course under this name before. */
+  #formerOf(course: string, name: string): string[] {
+    return this.#parts.known.of(course).flatMap((member) => (member.name === name ? [member.client] : []));
+  }
+
+  /** Returns the members, then those who have left. The usage of a member who has come back is in one line. */
+  #allMembersOf(course: string, usage: ReadonlyMap<string, Used>): MemberView[] {
+    const present = this.#membersOf(course, usage);
+    const counted = new Set(present.flatMap(({ client }) => [client, ...this.#parts.clients.formerClientsOf(client)]));
+    const left = this.#parts.known.of(course).filter(({ client }) => !counted.has(client));
+    const gone: Pick<MemberView, 'may_change' | 'limits' | 'has_left'> = {
+      may_change: false,
+      limits: [],
+      has_left: true,
+    };
+    return [
+      ...present,
+      ...left.map(({ name, client }) => ({ name, client, ...gone, ...(usage.get(client) ?? unused) })),
+    ];
   }
 
   /** Returns the members of a course, without its teachers. `usage`: by holder. */
   #membersOf(course: string, usage: ReadonlyMap<string, Used>): MemberView[] {
     const { clients, keys } = this.#parts;
+    const usedBy = (client: string) =>
+      [client, ...clients.formerClientsOf(client)].map((each) => usage.get(each) ?? unused).reduce(sumOf);
     const isIn = ({ group, featureOptions }: KeyOptions) => group === course && featureOptions[adminName] === undefined;
     const isPerson = (name: string) => name !== '*' && !name.startsWith('group:');
     const memberOf = (key: KeyOptions & { readonly name: string }, client: string, mayChange: boolean): MemberView => ({
-      ...{ name: key.name, client, may_change: mayChange, limits: this.#limitTexts(key) },
-      ...(usage.get(client) ?? unused),
+      ...{ name: key.name, client, may_change: mayChange, limits: this.#limitTexts(key, mayChange ? course : null) },
+      ...usedBy(client),
     });
     return [
       ...clients.operatorKeys.filter(isIn).map((key: ApiKey) => memberOf(key, keyClient(key.name), false)),
@@ -206,9 +243,12 @@ export class Courses {
     ];
   }
 
-  #limitTexts(options: KeyOptions): string[] {
-    const texts = this.#parts.keyOptions.textsOf(options);
-    return memberOptions.flatMap((name) => (texts[name] === undefined ? [] : [`${name}=${texts[name]}`]));
+  /** Returns the own limits of a member. `course`: the one whose limits of each member are above them; null for none. */
+  #limitTexts(options: KeyOptions, course: string | null): string[] {
+    const { keyOptions, clients } = this.#parts;
+    const each = course === null ? {} : eachOf(new GroupLines(clients.groupLines).chainOf(course));
+    const [own, texts] = [options, keyOptions.bounded(options, each)].map((all) => keyOptions.textsOf(all));
+    return memberOptions.flatMap((name) => (own?.[name] === undefined ? [] : [`${name}=${texts?.[name]}`]));
   }
 
   /** Returns the usage of each key and each person, with the usage of its sub-clients and own keys. */
@@ -228,6 +268,11 @@ function eachOf(chain: readonly GroupLine[]): Partial<KeyOptions> {
   const lines = chain.toReversed().map(({ each = {} }) => each);
   const featureOptions = Object.assign({}, ...lines.map((each) => each.featureOptions));
   return Object.assign({}, ...lines, { featureOptions });
+}
+
+/** Whether a line makes its group a course. */
+function isCourse({ name, expiresAt = null }: GroupLine): boolean {
+  return courseName.test(name) && expiresAt !== null;
 }
 
 function noMember(): RelayError {

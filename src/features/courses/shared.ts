@@ -75,6 +75,7 @@ const member = z
       description: 'Whether the member was added over HTTP, so that a teacher can limit and remove the member.',
     }),
     limits: z.array(z.string()).meta({ description: 'Options of the member, in the form of the keys file.' }),
+    has_left: z.literal(true).optional().meta({ description: 'Only for those who are no members any more.' }),
     ...used,
   })
   .meta({ id: 'CourseMember' });

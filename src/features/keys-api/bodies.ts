@@ -5,13 +5,23 @@ const text = z.string().max(4096);
 
 /** Bodies about keys without the options of features, which `keyFieldsOf` returns. */
 
-const options = z.strictObject(optionFields);
+/** Options for one model, such as `opus:cost`, by their names in the keys file. Other options have no colon. */
+const modelName = z.string().max(256).regex(/:/, 'must be a model, a colon and an option, such as opus:cost');
+const modelLimits = z.record(modelName, text.nullable()).optional();
+const bodyFields = {
+  ...optionFields,
+  model_limits: modelLimits.meta({
+    description: 'Budgets for one model, such as `{"opus:cost": "50/month"}`; null removes one.',
+  }),
+};
+
+const options = z.strictObject(bodyFields);
 export type ChangeKeyRequest = z.infer<typeof options>;
 
 export const makeKeyRequest = z
   .strictObject({
     name: z.string().meta({ description: '1 to 64 letters, digits and `. _ -`. No other key may have it.' }),
-    ...optionFields,
+    ...bodyFields,
   })
   .meta({ id: 'MakeKeyRequest' });
 export type MakeKeyRequest = z.infer<typeof makeKeyRequest>;
@@ -38,6 +48,10 @@ const keyFields = {
   owner: z.string().nullable().meta({ description: 'Client that has made the key over HTTP.' }),
   made_at: z.string().nullable(),
   ...viewFields,
+  model_limits: z
+    .record(z.string(), z.string())
+    .optional()
+    .meta({ description: 'Budgets for one model, if there are any.' }),
   previous_expires: z.string().nullable().meta({ description: 'Day until which the old key works after a rotation.' }),
 };
 
@@ -62,6 +76,7 @@ export const removedKey = z
 export function textsIn(body: ChangeKeyRequest): Record<string, string | true | null> {
   const texts = Object.entries(body).flatMap(([name, value]): [string, string | true | null][] => {
     if (value === undefined) return [];
+    if (name === 'model_limits') return Object.entries(value as z.output<typeof modelLimits> & object);
     if (value === null || value === false) return [[name, null]];
     if (value === true) return [[name, true]];
     return [[name, Array.isArray(value) ? value.join('+') : String(value)]];

@@ -45,6 +45,7 @@ const record = z.strictObject({
   ...parts,
   client: parts.client.optional(),
   groups: z.array(z.string()).optional(),
+  former: z.array(z.string()).optional(),
   options: z.record(z.string(), z.union([z.string(), z.literal(true)])),
 });
 
@@ -133,9 +134,13 @@ class MadeRecords {
 }
 
 /** Throws an OptionFault for an option that cannot be read. */
-function keyOf({ made_at, groups = [], options, ...key }: z.output<typeof record>, table: OptionTable): MadeKey {
+function keyOf(
+  { made_at, groups = [], former, options, ...key }: z.output<typeof record>,
+  table: OptionTable,
+): MadeKey {
   return {
     ...key,
+    ...(former !== undefined && { former }),
     client: key.client ?? firstClient(key, Date.parse(made_at)),
     madeAt: Date.parse(made_at),
     groups,
@@ -160,11 +165,12 @@ function parseJson(text: string): unknown {
 
 /** Returns the text of this file. Damaged records are unchanged. */
 export function madeKeysText(keys: readonly MadeKey[], table: OptionTable): string {
-  const rows = keys.map(({ name, client, digest, owner, madeAt, groups, damage, ...options }) =>
+  const rows = keys.map(({ name, client, digest, owner, madeAt, groups, former, damage, ...options }) =>
     damage === undefined
       ? {
           ...{ name, client, digest, owner, made_at: new Date(madeAt).toISOString() },
           ...(groups.length > 0 && { groups }),
+          ...(former !== undefined && { former }),
           options: table.textsOf(options, true),
         }
       : damage.record,

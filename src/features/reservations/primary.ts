@@ -24,7 +24,13 @@ export const createReservations: CreatePrimaryPart = (core) => {
   };
   const { help, labels } = metrics.reserved_slots;
   return {
-    job: { gatesOf: ({ client, groups }) => reservations.gatesOf(client, groups) },
+    job: {
+      gatesOf: ({ client, groups }) => reservations.gatesOf(client, groups),
+      precedenceOver: (request) => reservations.precedenceOver(request),
+    },
+    get reservedSlots() {
+      return reservations.shown;
+    },
     handlers,
     gauges: [{ name: 'reserved_slots', help, labels, read: () => reservations.reservedSlots }],
     storedKinds: [storedReservations(place.place)],

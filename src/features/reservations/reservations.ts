@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
-import type { PrimaryCore } from '../../primary/features/feature.js';
+import type { Spender } from '../../primary/access/recent-usage.js';
+import type { PrimaryCore, ReservedSlots } from '../../primary/features/feature.js';
 import { type RecordsPlace, StoredRecords } from '../../primary/features/stored-records.js';
 import type { JobGate } from '../../primary/jobs/ticket.js';
 import type { OperatorAct } from '../../shared/acts.js';
@@ -9,6 +10,7 @@ import { wholeService } from '../../shared/config/api-keys.js';
 import { ignoreFailure, invalid, RelayError } from '../../shared/errors.js';
 import type { Actor } from '../../shared/ipc/protocol.js';
 import type { LogEvent, Logger } from '../../shared/log/logger.js';
+import { formatCount } from '../../shared/text/format.js';
 import { type logEvents, maxAheadMs, type ReservationView, type ReserveRequest } from './shared.js';
 
 const record = z.strictObject({
@@ -61,6 +63,29 @@ export class Reservations {
   get #active(): Reservation[] {
     const now = this.#parts.clock.now();
     return this.#records.all.filter(({ beginsAt, endsAt }) => beginsAt <= now && now < endsAt);
+  }
+
+  /** Reserved slots by group, for the status: until the first of its reservations ends. */
+  get shown(): ReservedSlots[] {
+    return Object.entries(this.reservedSlots).map(([group, slots]) => {
+      const running = this.#parts.room.runningAtGate(gateName(group));
+      return { group, slots, running, until: timestamp(this.#endOf(group)) };
+    });
+  }
+
+  /** Returns a sentence about each group of others that has reserved slots at present, and jobs that run or wait. */
+  precedenceOver({ client, groups }: Spender): string[] {
+    const { clients, room } = this.#parts;
+    const groupNames = clients
+      .groupsOf(client, [...(groups ?? []), ...clients.countedGroupsOf(client)])
+      .map(({ name }) => name);
+    const foreign = this.shown.filter(
+      ({ group, running }) => !groupNames.includes(group) && running + room.waitingAtGate(gateName(group)) > 0,
+    );
+    return foreign.map(
+      ({ group, slots, until }) =>
+        `${formatCount(slots, 'slot')} ${slots === 1 ? 'is' : 'are'} reserved for the group ${group} until ${until}, and its jobs go first.`,
+    );
   }
 
   /** Returns a gate for each group of a client, which also counts the jobs that run before a reservation begins. */
@@ -153,6 +178,10 @@ export class Reservations {
       if (wanted.slots > left)
         throw invalid('slots', `only ${left} of ${maxActive} slots are not reserved at ${timestamp(at)}`);
     }
+  }
+
+  #endOf(group: string): number {
+    return Math.min(...this.#active.flatMap((each) => (each.group === group ? each.endsAt : [])));
   }
 
   #slotsOf(group: string): number {

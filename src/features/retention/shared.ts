@@ -78,7 +78,7 @@ export const endpoints = [
     id: 'exportData',
     summary: 'Everything that is stored of this client',
     description:
-      'Lines of JSON, each with a `kind`: conversations, background jobs, recorded answers, responses, files with the results of batches, batches, notices, usage, options, and keys without their values. Lines whose kind ends with `_data` have the contents in pieces. The last line has the kind `end`, the numbers, and the SHA-256 of all lines before it; without it, the export is not complete. The audit gets both.',
+      'Lines of JSON, each with a `kind`: conversations, background jobs, recorded answers, responses, files with the results of batches, batches, notices, usage, options, courses, and keys without their values. Lines whose kind ends with `_data` have the contents in pieces. The last line has the kind `end`, the numbers, and the SHA-256 of all lines before it; without it, the export is not complete. The audit gets both. A client gets at most 20 exports an hour, and then 429 with `rate_limited`.',
     answer: exportType,
     answerText: 'The lines.',
   },

@@ -61,8 +61,8 @@ function newLine(job: OpenJob, checkRoom: (sizes: readonly number[]) => void): M
 }
 
 /** A message costs as much as a question: throws if its client may not ask this model now. */
-function checkMessage({ request }: OpenJob, { checkStart, router }: SteeringParts): void {
-  checkStart(request);
+function checkMessage({ request, route }: OpenJob, { checkStart, router }: SteeringParts): void {
+  checkStart(request, route);
   router.checkModel(request.model, request.client);
 }
 

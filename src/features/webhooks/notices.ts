@@ -142,15 +142,15 @@ export function dataOf({ id, request, end }: JobNotice): object {
   return { job_id: id, client, request_id: requestId, operation, outcome: end.outcome, error, ...times };
 }
 
-function budgetConditions({ client, kind, tokens, cost_usd }: LimitUse): Condition[] {
+function budgetConditions({ client, kind, model, tokens, cost_usd }: LimitUse): Condition[] {
   return Object.entries({ tokens, cost_usd }).flatMap(([budget, amount]) =>
-    amount === null ? [] : budgetCondition({ client, kind }, budget, amount),
+    amount === null ? [] : budgetCondition({ client, kind, ...(model !== undefined && { model }) }, budget, amount),
   );
 }
 
 /** Returns the condition of one budget. Its key has the limit, because a raised budget can be nearly used again. */
 function budgetCondition(
-  { client, kind }: Pick<LimitUse, 'client' | 'kind'>,
+  { client, kind, ...model }: Pick<LimitUse, 'client' | 'kind' | 'model'>,
   budget: string,
   amount: LimitAmount,
 ): Condition[] {
@@ -160,6 +160,9 @@ function budgetCondition(
   const about = kind === 'group' || kind === 'service' ? '' : writeClientId({ kind, name: client });
   // a notice about a key or a group has the id that an earlier version has sent
   const subject = about === '' || kind === 'key' ? client : about;
-  const key = ['budget', level, subject, budget, amount.period, amount.max, amount.resets_at].join('.');
-  return [{ key, id: key, client: about, type: `budget.${level}`, data: { client, kind, budget, ...amount } }];
+  const modelPart = model.model === undefined ? [] : [model.model];
+  const key = ['budget', level, subject, ...modelPart, budget, amount.period, amount.max, amount.resets_at].join('.');
+  return [
+    { key, id: key, client: about, type: `budget.${level}`, data: { client, kind, ...model, budget, ...amount } },
+  ];
 }

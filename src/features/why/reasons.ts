@@ -1,3 +1,4 @@
+import type { Spender } from '../../primary/access/recent-usage.js';
 import type { ModelCli } from '../../primary/cli/model-cli.js';
 import type { JobTrace } from '../../primary/jobs/job-trace.js';
 import type { JobEnd, JobRequest, PassReason, WaitReason } from '../../shared/job.js';
@@ -13,6 +14,9 @@ export interface NamedRoute {
   readonly label: string | null;
   readonly accountReason?: string;
 }
+
+/** Request of a job, as far as its reasons need it. */
+type NamedRequest = Pick<JobRequest, 'requestId' | 'model' | 'conversationId'> & Spender;
 
 /** Choice of a route, with the routes that could not answer. */
 export interface NamedChoice {
@@ -48,9 +52,12 @@ export class JobReasons {
   /** Sentences by client and request, the oldest job first. */
   readonly #sentences = new Map<string, string[]>();
   readonly #slotsOf: (client: string) => SlotUse;
+  readonly #precedenceOver: (job: Spender) => readonly string[];
 
-  constructor(slotsOf: (client: string) => SlotUse) {
+  /** `precedenceOver`: returns sentences about jobs that go before a job that waits for a slot. */
+  constructor(slotsOf: (client: string) => SlotUse, precedenceOver: (job: Spender) => readonly string[] = () => []) {
     this.#slotsOf = slotsOf;
+    this.#precedenceOver = precedenceOver;
   }
 
   of(client: string, requestId: string): readonly string[] {
@@ -58,7 +65,7 @@ export class JobReasons {
   }
 
   /** Begins a job, and returns the observer of its steps. */
-  begin(request: Pick<JobRequest, 'client' | 'requestId' | 'model' | 'conversationId'>, choice: NamedChoice): JobTrace {
+  begin(request: NamedRequest, choice: NamedChoice): JobTrace {
     const sentences: string[] = [];
     const key = keyOf(request);
     this.#sentences.delete(key);
@@ -84,6 +91,7 @@ export class JobReasons {
       waits: (position, reason) => {
         if (!known.has(reason)) add(`${waitText(position, reason, this.#slotsOf(request.client))}.`);
         known.add(reason);
+        if (reason === 'slot') add(...this.#precedenceOver(request));
       },
       waited: (ms, end) => add(endText(ms, end)),
     };

@@ -24,6 +24,9 @@ interface MemberOptions {
   readonly options: KeyOptions;
 }
 
+/** Returns options in which those of `bound` replace each one that allows more. */
+type Bounded = (options: KeyOptions, bound: Partial<KeyOptions>) => KeyOptions;
+
 /** Limit of clients whose options are remembered. */
 const maxRemembered = 20_000;
 
@@ -84,17 +87,24 @@ export class ClientGroups {
 
   /**
    * Returns the options of a member of these groups: the own ones, then those that the first line of a group sets for its
-   * members. `groupsOf` returns the names of the groups, which stay the same while `source` does.
+   * members. `groupsOf` returns the names of the groups, which stay the same while `source` does. `bounded`: returns the
+   * own options of a member whose options cannot allow more than those that the groups set.
    */
-  optionsOf(client: string, line: KeyOptions, source: object, groupsOf: () => readonly string[]): KeyOptions {
+  optionsOf(
+    client: string,
+    line: KeyOptions,
+    source: object,
+    groupsOf: () => readonly string[],
+    bounded: Bounded | null = null,
+  ): KeyOptions {
     const { active } = this;
     if (!this.#hasEach) return line;
     const known = this.#options.get(client);
     if (known?.line === line && known.source === source) return known.options;
     const names = groupsOf();
-    const options = this.#all
-      .linesOf(names.filter((name) => active.has(name)))
-      .reduce((filled, { each = {} }) => withDefaults(filled, each), line);
+    const lines = this.#all.linesOf(names.filter((name) => active.has(name)));
+    const filledBy = (own: KeyOptions) => lines.reduce((filled, { each = {} }) => withDefaults(filled, each), own);
+    const options = filledBy(bounded === null ? line : bounded(line, filledBy(plainOptions)));
     setNewest(this.#options, client, { line, source, options }, maxRemembered);
     return options;
   }

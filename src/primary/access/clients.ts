@@ -1,5 +1,4 @@
 import { isDeepStrictEqual } from 'node:util';
-import { setNewest } from '../../shared/bounded-map.js';
 import { holderOf, optionHolder, readClientId, spendersOf } from '../../shared/client.js';
 import { type Clock, timestamp } from '../../shared/clock.js';
 import {
@@ -18,11 +17,12 @@ import {
 } from '../../shared/config/api-keys.js';
 import type { Config } from '../../shared/config/config.js';
 import type { GroupEnd } from '../../shared/config/group-lines.js';
+import type { OptionTable } from '../../shared/config/key-options.js';
 import type { KeysFileContent } from '../../shared/config/keys-file.js';
-import { PersonLines } from '../../shared/config/people.js';
 import { RelayError } from '../../shared/errors.js';
 import type { WorkerGroup, WorkerKey, WorkerKeys, WorkerPersonLine } from '../../shared/ipc/protocol.js';
 import { type ClientGroup, ClientGroups } from './client-groups.js';
+import { KnownPeople } from './known-people.js';
 
 /** Options of one client that replace the common ones; null for an option that the key does not set. */
 export type ClientOptions = Pick<
@@ -33,7 +33,8 @@ export type ClientOptions = Pick<
 export type ClientSettings = Pick<
   Config,
   'apiKeys' | 'namedKeys' | 'personLines' | 'groupLines' | 'needsKey' | 'rateMaxRequests' | 'rateWindowMs'
->;
+> &
+  Partial<Pick<Config, 'keyOptions'>>;
 
 /** Rate limit that a client shares with those whose requests count for it. `maxRequests` 0 means no limit. */
 export interface ClientRate {
@@ -58,11 +59,13 @@ export class Clients {
   readonly #rate: Rate;
   /** Called when keys or lines have changed, except for lent keys. */
   onChange = () => {};
+  readonly #bounded: OptionTable['bounded'] | null;
 
   constructor(settings: ClientSettings, clock: Pick<Clock, 'now'>) {
     const { rateMaxRequests, rateWindowMs, needsKey, groupLines, personLines, apiKeys, namedKeys } = settings;
     this.#clock = clock;
     this.#needsKey = needsKey;
+    this.#bounded = settings.keyOptions?.bounded.bind(settings.keyOptions) ?? null;
     this.#rate = { maxRequests: rateMaxRequests, windowMs: rateWindowMs };
     this.#fixed = apiKeys;
     this.#named = namedKeys;
@@ -215,6 +218,23 @@ export class Clients {
     this.#people.record(client, groups);
   }
 
+  /** Returns the clients of earlier keys of the same person, whose usage counts for this one. */
+  formerClientsOf(client: string): readonly string[] {
+    const key = this.#byClient.get(client);
+    return key !== undefined && 'former' in key ? (key.former ?? []) : [];
+  }
+
+  /** Records the groups of a stored job: its person may have sent no request since the start of the service. */
+  recordJobGroups({
+    client,
+    groups = [],
+  }: {
+    readonly client: string;
+    readonly groups?: readonly string[] | undefined;
+  }): void {
+    if (groups.length > 0) this.#people.recordJob(client, groups);
+  }
+
   /** Replaces the content of the keys file. */
   replaceNamedKeys({ keys, groupLines, personLines }: Omit<KeysFileContent, 'faults'>): void {
     this.#people.replaceLines(personLines);
@@ -242,8 +262,16 @@ export class Clients {
   #optionsOf(client: string): KeyOptions {
     const holder = optionHolder(client);
     const key = this.#byClient.get(holder);
-    if (key !== undefined)
-      return this.#groups.optionsOf(holder, key, key, () => [key.group ?? '', ...countedGroups(key)]);
+    if (key !== undefined) {
+      const names = () => [key.group ?? '', ...countedGroups(key)];
+      return this.#groups.optionsOf(
+        holder,
+        key,
+        key,
+        names,
+        'needsGroup' in key && key.needsGroup ? this.#bounded : null,
+      );
+    }
     const named = this.#people.groupsOf(client);
     const line = this.#people.lineOf(client) ?? plainOptions;
     return this.#groups.optionsOf(holder, line, named, () => this.#groupsOfPerson(client, named));
@@ -313,78 +341,6 @@ export class Clients {
     const keyEnd = this.#expiryOf(key);
     const expiresAt = personEnd === null ? keyEnd : earlier(personEnd, keyEnd);
     return workerKeysOf({ ...key, rate: this.#optionsOf(client).rate, expiresAt }, this.#groupEndOf(client));
-  }
-}
-
-/** Limit of people whose groups are known. Those who have sent no request for the longest time are removed. */
-const maxPeople = 10_000;
-
-/** Owns the groups of people, and the line that applies to each. */
-class KnownPeople {
-  lines: readonly PersonLine[] = [];
-  #search: PersonLines<PersonLine>;
-  #firstGroups: ReadonlyMap<string, readonly string[]> = new Map();
-  readonly #noGroups: readonly string[] = [];
-  readonly #known = new Map<string, { readonly groups: readonly string[]; readonly line: PersonLine | null }>();
-
-  constructor(lines: readonly PersonLine[]) {
-    this.lines = lines;
-    this.#search = new PersonLines(lines);
-  }
-
-  get clients(): Iterable<string> {
-    return this.#known.keys();
-  }
-
-  replaceLines(lines: readonly PersonLine[]): void {
-    this.lines = lines;
-    this.#search = new PersonLines(lines);
-    for (const [client, { groups }] of this.#known)
-      this.#known.set(client, { groups, line: this.#find(client, groups) });
-  }
-
-  record(client: string, groups: readonly string[]): void {
-    setNewest(this.#known, client, { groups, line: this.#find(client, groups) }, maxPeople);
-  }
-
-  /** Sets the groups of people who have sent no request yet: those of their keys. */
-  replaceFirstGroups(keys: readonly AddedKey[]): void {
-    const first = new Map<string, readonly string[]>();
-    for (const { client, groups } of keys)
-      first.set(holderOf(client), [...(first.get(holderOf(client)) ?? []), ...groups]);
-    this.#firstGroups = first;
-  }
-
-  /** Whether the person of a client has sent a request. */
-  isKnown(client: string): boolean {
-    return this.#known.has(holderOf(client));
-  }
-
-  /** Returns the groups that the person of a client had at the last request; until then those of the person's keys. */
-  groupsOf(client: string): readonly string[] {
-    return this.#known.get(holderOf(client))?.groups ?? this.#firstGroups.get(holderOf(client)) ?? this.#noGroups;
-  }
-
-  /** Returns the line for the person of a client. Until the person has sent a request, no group is known. */
-  lineOf(client: string): PersonLine | null {
-    const person = holderOf(client);
-    const known = this.#known.get(person);
-    return known === undefined ? this.#find(person, []) : known.line;
-  }
-
-  /**
-   * Returns the time at which the access of the person of a client ends; null for never. While the groups of the person
-   * are unknown, the line for everybody counts only if no group has a line.
-   */
-  expiryOf(client: string): number | null {
-    const line = this.lineOf(client);
-    const isKnown = this.#known.has(holderOf(client)) || !this.lines.some(({ name }) => name.startsWith('group:'));
-    return line === null || (line.name === '*' && !isKnown) ? null : line.expiresAt;
-  }
-
-  #find(client: string, groups: readonly string[]): PersonLine | null {
-    const { kind, name } = readClientId(client);
-    return kind === 'sso' ? this.#search.find(name, groups) : null;
   }
 }
 

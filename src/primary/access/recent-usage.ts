@@ -1,5 +1,13 @@
 import type { UsageRow } from '../../shared/api/usage.js';
-import { groupUsage, isGroupUsage, readClientId, spendersOf, writeClientId } from '../../shared/client.js';
+import {
+  groupUsage,
+  isAddedUsage,
+  modelUsage,
+  readClientId,
+  spendersOf,
+  usedModelIn,
+  writeClientId,
+} from '../../shared/client.js';
 import { type Clock, timestamp } from '../../shared/clock.js';
 import { type CalendarPeriod, periodStart } from '../../shared/days.js';
 import type { JobEnd, JobRequest } from '../../shared/job.js';
@@ -9,6 +17,16 @@ interface UsageCounter {
   jobEnded(request: JobRequest, end: JobEnd, bill: Bill): void;
   countRefusal(client: string): void;
 }
+
+/** Counter that also counts what a job has spent under further names. */
+interface UsageAdder extends UsageCounter {
+  jobEnded(request: JobRequest, end: JobEnd, bill: Bill, added?: readonly string[]): void;
+  /** Returns the model that answered; empty if none is known. */
+  modelOf(end: JobEnd, bill: Bill): string;
+}
+
+/** Returns the further names under which the usage of a job is counted that asked or got one of these models. */
+export type AddedNames = (request: Spender, models: readonly string[]) => readonly string[];
 
 /** Client and groups for which a job is counted. */
 export type Spender = Pick<JobRequest, 'client' | 'groups'>;
@@ -45,8 +63,11 @@ const allClients = '';
  */
 export class RecentUsage {
   readonly #periods: Readonly<Record<CalendarPeriod, PeriodUsage>>;
+  readonly #formerOf: (client: string) => readonly string[];
 
-  constructor(clock: Pick<Clock, 'now'>) {
+  /** `formerOf`: returns the earlier clients of a person, whose usage counts for a client. */
+  constructor(clock: Pick<Clock, 'now'>, formerOf: (client: string) => readonly string[] = () => []) {
+    this.#formerOf = formerOf;
     this.#periods = {
       day: new PeriodUsage(clock, 'day', 0),
       week: new PeriodUsage(clock, 'week', betweenLongReadsMs),
@@ -56,29 +77,36 @@ export class RecentUsage {
 
   /** Returns the sum of what these clients have used in this period; with null, of all clients. */
   spentIn(period: CalendarPeriod, holders: readonly string[] | null): Spent {
-    return this.#periods[period].spentBy(holders);
+    return this.#periods[period].spentBy(holders?.flatMap((holder) => [holder, ...this.#formerNames(holder)]) ?? null);
   }
 
-  /** Counts the usage of an ended job, for any outcome. */
-  jobEnded({ client, groups = [] }: Spender, { inputTokens, outputTokens, costUsd, searches }: Charge): void {
+  #formerNames(name: string): string[] {
+    const [owner, model] = usedModelIn(name);
+    return this.#formerOf(owner).map((former) => (model === null ? former : modelUsage(former, model)));
+  }
+
+  /** Counts the usage of an ended job, for any outcome, under the names of its client, its groups, and `added`. */
+  jobEnded({ client, groups = [] }: Spender, charge: Charge, added: readonly string[] = []): void {
+    const { inputTokens, outputTokens, costUsd, searches } = charge;
     const spent = { tokens: inputTokens + outputTokens, costUsd: costUsd ?? 0, searches };
     // counted for every client: a key may get a limit later
-    const names = [client, ...groups.map(groupUsage)];
+    const names = [client, ...groups.map(groupUsage), ...added];
     for (const period of Object.values(this.#periods)) for (const name of names) period.add(name, spent);
   }
 
   /** Returns the number of web searches that count for a person or a key in this day. Only ended jobs count. */
   searchesOf(client: string): number {
-    return this.#periods.day.spentBy([client]).searches;
+    return this.spentIn('day', [client]).searches;
   }
 
   /** Returns a counter that adds to `usage`, too. */
-  combineUsage(usage: UsageCounter): UsageCounter {
+  combineUsage(usage: UsageAdder, addedNames: AddedNames = () => []): UsageCounter {
     return {
       countRefusal: (client) => usage.countRefusal(client),
       jobEnded: (request, end, bill) => {
-        usage.jobEnded(request, end, bill);
-        this.jobEnded(request, bill);
+        const added = addedNames(request, [bill.requested, usage.modelOf(end, bill)]);
+        usage.jobEnded(request, end, bill, added);
+        this.jobEnded(request, bill, added);
       },
     };
   }
@@ -181,7 +209,7 @@ function add(spent: Map<string, Spent>, name: string, more: Spent): void {
  * and no web searches. The usage of a group is also that of its people.
  */
 function addTo(spent: Map<string, Spent>, client: string, more: Spent): void {
-  if (isGroupUsage(client)) return add(spent, client, more);
+  if (isAddedUsage(client)) return add(spent, client, more);
   add(spent, allClients, more);
   if (mayHaveLimits(client)) for (const spender of spendersOf(client)) add(spent, spender, more);
 }

@@ -1,5 +1,5 @@
 import type { PurgeReport } from '../../shared/api/store.js';
-import { isOfClient, writeClientId } from '../../shared/client.js';
+import { isAddedUsage, isOfClient, writeClientId } from '../../shared/client.js';
 import { delay } from '../../shared/clock.js';
 import type { Config } from '../../shared/config/config.js';
 import { cancelled } from '../../shared/errors.js';
@@ -93,7 +93,7 @@ async function purgeAll(parts: UpkeepParts, client: string, by: Actor): Promise<
   for (const each of clients) removeConversations(parts.conversations, each);
   await features.beforeAct({ act: 'client_purge_ended', ...record, counts: removed });
   host.log.warn('client_purged', { client });
-  return { client, clients: [...clients], removed, copies: [...copies] };
+  return { client, clients: [...clients].filter((each) => !isAddedUsage(each)), removed, copies: [...copies] };
 }
 
 /**
@@ -129,7 +129,7 @@ async function endJobs(
 
 /** Returns the client, and its keys and sub-clients that have a key, data or usage. */
 async function clientsOf({ clients, usageJournal, store }: UpkeepParts, client: string): Promise<ReadonlySet<string>> {
-  const rows = await usageJournal.report(null, { since: null, until: null, groups: ['client'] });
+  const rows = await usageJournal.report(null, { since: null, until: null, groups: ['client'], hasGroupUsage: true });
   const used = rows.map(({ kind = 'other', client: name = '' }) => writeClientId({ kind, name }));
   const known = [...clients.keyClients, ...used].filter(isOfClient(client));
   return new Set([client, ...known, ...(await store.upkeep.clientsWith(client))]);

@@ -5,6 +5,7 @@ import type { JobForm } from '../../shared/background.js';
 import { contained, type OnFault } from '../../shared/contained.js';
 import { invalid } from '../../shared/errors.js';
 import type { JobRequest, PassReason } from '../../shared/job.js';
+import type { Spender } from '../access/recent-usage.js';
 import type { Capabilities, Turn } from '../cli/contract/adapter.js';
 import type { Route } from '../cli/route.js';
 import type { BackgroundPart } from '../jobs/background-part.js';
@@ -16,7 +17,14 @@ import type { ClientRules, JobRank } from '../jobs/ticket.js';
 import type { WebSearcher } from '../jobs/web-searcher.js';
 import type { JobRecord } from '../store/contract/jobs.js';
 import { type Counts, sumCounts } from '../store/contract/store.js';
-import type { CreatePrimaryPart, EndedBackgroundJob, FeatureMetric, PrimaryCore, PrimaryPart } from './feature.js';
+import type {
+  CreatePrimaryPart,
+  EndedBackgroundJob,
+  FeatureMetric,
+  PrimaryCore,
+  PrimaryPart,
+  ReservedSlots,
+} from './feature.js';
 import { JobTraces } from './job-traces.js';
 
 /** Returns null for an open job. */
@@ -120,6 +128,16 @@ export class FeatureHooks implements JobFeatures {
     return this.#firstOf(({ job }) => job?.rank?.(request));
   }
 
+  /** Slots that are reserved for groups now, for the status. */
+  get reservedSlots(): readonly ReservedSlots[] {
+    return this.#collect((part) => part.reservedSlots);
+  }
+
+  /** Returns why jobs of others go before this one while it waits, as sentences. */
+  precedenceOver(request: Spender): string[] {
+    return this.#collect(({ job }) => job?.precedenceOver?.(request));
+  }
+
   rulesOf(request: JobRequest): ClientRules {
     const gates = this.#parts.flatMap(({ job }) => job?.gatesOf?.(request) ?? []);
     return { gates, share: this.#firstOf(({ job }) => job?.shareOf?.(request)) };
@@ -165,6 +183,11 @@ export class FeatureHooks implements JobFeatures {
   /** Throws if a feature refuses this job. */
   startJob(request: JobRequest): void {
     for (const { job } of this.#parts) job?.start?.(request);
+  }
+
+  /** Returns the further names under which the usage of a job of these models is counted, each once. */
+  addedUsageNames(request: Spender, models: readonly string[]): readonly string[] {
+    return [...new Set(this.#collect((part) => part.addedUsageNames?.(request, models)))];
   }
 
   /** Returns the use of the limits of a client; with null, of all limits. */

@@ -1,6 +1,6 @@
 import type { OperatorAct } from '../../shared/acts.js';
 import type { ModelCapabilities } from '../../shared/api/models.js';
-import type { Sections } from '../../shared/api/status.js';
+import type { Sections, StatusBody } from '../../shared/api/status.js';
 import type { LimitUse, UsageGroup, UsageRow } from '../../shared/api/usage.js';
 import type { JobForm } from '../../shared/background.js';
 import type { Config } from '../../shared/config/config.js';
@@ -14,7 +14,7 @@ import type { Logger } from '../../shared/log/logger.js';
 import type { Figures } from '../../shared/metrics.js';
 import type { Clients } from '../access/clients.js';
 import type { FileFaults } from '../access/file-faults.js';
-import type { RecentUsage } from '../access/recent-usage.js';
+import type { RecentUsage, Spender } from '../access/recent-usage.js';
 import type { Capabilities, Turn } from '../cli/contract/adapter.js';
 import type { AdapterFamily } from '../cli/contract/adapter-family.js';
 import type { LoginProvider } from '../cli/logins.js';
@@ -57,6 +57,7 @@ type KeyMembers =
   | 'personLines'
   | 'groupLines'
   | 'countedGroupsOf'
+  | 'formerClientsOf'
   | 'replaceAddedKeys'
   | 'replaceLentKeys'
   | 'keyWithDigest';
@@ -86,12 +87,14 @@ export interface PrimaryCore {
   >;
   readonly clients: Pick<
     Clients,
-    'hasAccess' | 'optionsOf' | 'recordPerson' | 'keyClients' | GroupMembers | KeyMembers
+    'hasAccess' | 'optionsOf' | 'recordPerson' | 'recordJobGroups' | 'keyClients' | GroupMembers | KeyMembers
   >;
   readonly fileFaults: FileFaults;
   /** Reports the stored usage of a client; with null, of all clients. */
   readonly usageJournal: { report(client: string | null, order: UsageOrder): UsageRow[] | Promise<UsageRow[]> };
   readonly recentUsage: Pick<RecentUsage, 'searchesOf' | 'spentIn'>;
+  /** Knows which models have answered. */
+  readonly usage: { answeringModel(requested: string): string };
   readonly clis: readonly Pick<
     ModelCli,
     'name' | 'account' | 'accountName' | 'health' | 'publicName' | 'jobs' | 'lastUsedAt'
@@ -104,7 +107,7 @@ export interface PrimaryCore {
   /** Admits the jobs of requests. */
   readonly jobEntry: Pick<JobEntry, 'admit' | 'countRefusal'>;
   /** Calls hooks of all features about background jobs. */
-  readonly jobHooks: Pick<FeatureHooks, 'admitBackground' | 'backgroundEnded' | 'recordEnded'>;
+  readonly jobHooks: Pick<FeatureHooks, 'admitBackground' | 'backgroundEnded' | 'recordEnded' | 'precedenceOver'>;
   readonly turnGate: Pick<TurnGate, 'admitting'>;
   readonly conversations: ReadableConversations;
   readonly conversationChanges: ConversationChanges;
@@ -115,7 +118,7 @@ export interface PrimaryCore {
   readonly tokens: Pick<TokenCounter, 'countTokens'>;
   readonly runner: Pick<JobRunner, 'busySeconds' | 'dismiss' | BackgroundMember>;
   readonly openJobs: Pick<OpenJobs, 'running'>;
-  readonly room: Pick<WaitingRoom, 'active' | 'limits' | 'runningAtGate'>;
+  readonly room: Pick<WaitingRoom, 'active' | 'limits' | 'runningAtGate' | 'waitingAtGate'>;
   readonly workers: FeatureWorkers;
   /** Returns the use of all limits of features. Call it only after the start: not all features exist before. */
   readonly limitUses: () => readonly LimitUse[];
@@ -137,7 +140,7 @@ export interface PrimaryCore {
    */
   readonly yieldInOrder: () => Promise<void>;
   /** Throws if this client may not start this job at present: its access has ended, or a feature refuses the job. */
-  readonly checkStart: (request: JobRequest) => void;
+  readonly checkStart: (request: JobRequest, route: Route) => void;
   /** Returns what composes the sections of the status. Call it only after the start. */
   readonly statusSections: (withNames: boolean) => Sections;
   /** Collects the figures of the workers. */
@@ -172,9 +175,15 @@ interface JobHooks {
   gatesOf?(request: JobRequest): readonly JobGate[];
   /** Returns the turns that the client of a job divides with others; null for its own ones. Called like `gatesOf`. */
   shareOf?(request: JobRequest): CommonShare | null;
+  /** Returns why jobs of others go before this one while it waits, as sentences. Never throws. */
+  precedenceOver?(request: Spender): readonly string[];
   /** Returns the route of a job; null if the first one is right. Called at the admission, and again while the job waits. */
   route?(request: JobRequest, first: Route, rules: RouteRules): RouteChoice | null;
-  /** Throws `validation_error` if the program of this route cannot serve the request. Has no other effect. */
+  /**
+   * Throws if the request may not have this route: its program cannot serve the request, or its client may not use this
+   * model at present. Called at the admission, again when the job gets its slot, and for each other route of the job. Has
+   * no other effect.
+   */
   checkRoute?(request: JobRequest, route: Route): void;
   /** Throws if the service must refuse this background job. `id`: id that a feature has chosen for it. */
   admit?(request: JobRequest, form: JobForm, id?: string): void;
@@ -207,6 +216,9 @@ export interface FeatureMetric {
 /** Records about a client by kind. */
 export type ClientRecords = Readonly<Record<string, readonly object[]>>;
 
+/** Slots that are reserved for a group now, as the status shows them. */
+export type ReservedSlots = NonNullable<StatusBody['slots']['reserved']>[number];
+
 /** Part of a feature in the primary. */
 export interface PrimaryPart {
   readonly job?: JobHooks;
@@ -233,6 +245,13 @@ export interface PrimaryPart {
   /** Metrics that never decrease. */
   readonly counters?: readonly FeatureMetric[];
   readonly gauges?: readonly FeatureMetric[];
+  /** Slots that are reserved for groups now, for the status. */
+  readonly reservedSlots?: readonly ReservedSlots[];
+  /**
+   * Returns further names, as `modelUsage` makes them, under which the core counts what a job has spent. `models`: the
+   * requested one, and the one that answered, by their public names; empty if unknown. Never throws.
+   */
+  addedUsageNames?(request: Spender, models: readonly string[]): readonly string[];
   /** Returns the use of the limits of a client; with null, of all limits. */
   limitUsesOf?(client: string | null): readonly LimitUse[];
   /** What clients can do with each model because of the feature, as lists of models name it. */

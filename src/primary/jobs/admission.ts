@@ -74,9 +74,21 @@ export class Admission {
       isPatient,
       hasAnswered: ({ publicModel }) =>
         chain !== null && this.#recent.knows(chainId(chain.before, client, publicModel)),
-      isSupported: (route) => isSupported(request, route, features),
+      isSupported: (route) => this.isSupported(request, route),
     });
     return choice ?? { route: first, passed: [], left: [] };
+  }
+
+  /** Whether a request may have a route, and the program supports it, as far as it is known. */
+  isSupported(request: JobRequest, route: Route): boolean {
+    const { features } = this.#resources;
+    try {
+      effortOf(request, route, features.searcher);
+      features.checkRoute(request, route);
+      return true;
+    } catch {
+      return false;
+    }
   }
 
   /** Throws `validation_error` or `forbidden` if the client may not use the models of the request. */
@@ -246,17 +258,6 @@ export function orGivenBack<T>(held: readonly (Disposable | null)[], action: () 
   } catch (error) {
     for (const each of held) each?.[Symbol.dispose]();
     throw error;
-  }
-}
-
-/** Whether the program of a route supports the request, as far as it is known. */
-function isSupported(request: JobRequest, route: Route, features: JobFeatures): boolean {
-  try {
-    effortOf(request, route, features.searcher);
-    features.checkRoute(request, route);
-    return true;
-  } catch {
-    return false;
   }
 }
 

@@ -25,7 +25,7 @@ export interface JobFeatures {
   rulesOf(request: JobRequest): ClientRules;
   /** Returns the route that the first feature chooses; null if none does. */
   chooseRoute(request: JobRequest, first: Route, rules: RouteRules): RouteChoice | null;
-  /** Throws `validation_error` if a feature cannot serve the request by the program of this route. */
+  /** Throws if a feature refuses this route for the request. */
   checkRoute(request: JobRequest, route: Route): void;
   /** Returns the turn of a job as its program gets it. */
   prepareTurn(turn: Turn, job: PreparedJob, extras: Capabilities): Promise<Turn>;

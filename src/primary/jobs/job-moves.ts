@@ -66,8 +66,11 @@ export class JobMoves {
    */
   nextChoice(job: Job, error: unknown): RouteChoice | null {
     if (job.hasOutput || job.hasAdditions || job.signal.aborted) return null;
-    const { room, features } = this.#parts;
-    const hasRoom = ({ cli }: Route) => room.hasRoomAt(job.ticket, { cli: cli.name, gate: cli.gate });
+    const { room, features, admission } = this.#parts;
+    const hasRoom = (route: Route) => {
+      const { name: cli, gate } = route.cli;
+      return admission.isSupported(job.request, route) && room.hasRoomAt(job.ticket, { cli, gate });
+    };
     return features.nextRoute(job, error, hasRoom);
   }
 

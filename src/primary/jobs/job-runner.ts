@@ -8,6 +8,7 @@ import { KnownModels } from '../cli/model-catalog.js';
 import type { ModelCli } from '../cli/model-cli.js';
 import type { ConversationState } from '../cli/process/cli-process.js';
 import type { Redactor } from '../cli/process/redactor.js';
+import type { Route } from '../cli/route.js';
 import { TurnRecord, type TurnResources } from '../conversations/conversation-turn.js';
 import type { SeenClients } from '../health/evidence.js';
 import type { StoredResponses } from '../responses/stored-responses.js';
@@ -54,7 +55,7 @@ export interface JobResources extends TurnResources, Omit<AdmissionResources, 'o
   /** Explains an unknown model by listing the names that a client may use instead. */
   readonly knownModels: Pick<KnownModels, 'explain'>;
   /** Throws if the job must be refused. Called when a job has its slot. */
-  readonly checkStart: (request: JobRequest) => void;
+  readonly checkStart: (request: JobRequest, route: Route) => void;
 }
 
 /** Runs all jobs from admission to their single outcome. */
@@ -256,7 +257,7 @@ export class JobRunner {
     let answering: Answering | null = null;
     try {
       await this.#untilGranted(job);
-      checkStart(job.request);
+      checkStart(job.request, job.route);
       await job.background?.hooks.beforeStart();
       job.start(this.#limits.executionMs);
       this.#observer.jobStarted(job.queueMs);

@@ -116,6 +116,11 @@ export class WaitingRoom {
     return this.#runningAtGate.of(name);
   }
 
+  /** Returns the number of waiting jobs at the gate with this name, which has a minimum. */
+  waitingAtGate(name: string): number {
+    return this.#waitingAtGate.get(name)?.count ?? 0;
+  }
+
   /** Waiting background jobs. */
   get waitingInBackground(): readonly Ticket[] {
     return [...this.#behind].filter(({ background }) => background !== null);

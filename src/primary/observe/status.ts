@@ -10,6 +10,7 @@ import type { ReadinessEntry } from '../../shared/health.js';
 import type { FileFaults } from '../access/file-faults.js';
 import type { ModelCli } from '../cli/model-cli.js';
 import type { AtLeastOne } from '../cli/models.js';
+import type { FeatureHooks } from '../features/feature-hooks.js';
 import { maxChecks } from '../health/checks.js';
 import type { CircuitStatus } from '../health/circuit.js';
 import type { LocalJobs } from '../jobs/local-jobs.js';
@@ -31,6 +32,7 @@ export interface StatusSources extends ReasonSources {
   readonly fileFaults: Pick<FileFaults, 'reasons' | 'files'>;
   readonly supervisor: Pick<Supervisor, 'phase' | 'drainEndsAt'>;
   readonly store: Pick<Store, 'kind' | 'isUp' | 'jobs'>;
+  readonly features: Pick<FeatureHooks, 'reservedSlots'>;
   readonly room: Pick<WaitingRoom, 'active' | 'waiting' | 'limits' | 'fullSince' | 'waitingClients'>;
   readonly lastHour: Pick<LastHour, 'recentlyRefused' | 'body' | 'day' | 'totalRequests'>;
   readonly metrics: Pick<PrimaryMetrics, 'jobs'>;
@@ -197,7 +199,8 @@ export class Status {
       const id = withNames ? localJobs.idOf(job) : null;
       return { job: job.number, id, ...what, started_at: timestamp(job.startedAt ?? 0) };
     });
-    return { max: room.limits.maxActive, running };
+    const reserved = [...this.#sources.features.reservedSlots];
+    return { max: room.limits.maxActive, running, ...(reserved.length > 0 && { reserved }) };
   }
 
   #waitingClients(withNames: boolean): StatusBody['queue']['clients'] {

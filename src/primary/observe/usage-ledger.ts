@@ -1,6 +1,6 @@
 import type { UsageRow } from '../../shared/api/usage.js';
 import { setNewest } from '../../shared/bounded-map.js';
-import { groupUsage } from '../../shared/client.js';
+import { groupUsage, usedModelIn } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import type { JobEnd, JobRequest } from '../../shared/job.js';
 import {
@@ -41,14 +41,26 @@ export class UsageLedger {
     this.#clock = clock;
   }
 
-  /** Counts a job for its client, and what it has spent also for the groups of its client. */
-  jobEnded({ client, groups = [] }: Pick<JobRequest, 'client' | 'groups'>, end: JobEnd, bill: Bill): void {
+  /** Counts a job for its client, and what it has spent also for the groups of its client, and under `added`. */
+  jobEnded(
+    { client, groups = [] }: Pick<JobRequest, 'client' | 'groups'>,
+    end: JobEnd,
+    bill: Bill,
+    added: readonly string[] = [],
+  ): void {
     const spent = { ...noAmounts, ...chargeIn(bill) };
     const { account, modelMs } = bill;
     const jobs = { ...noJobs, [end.outcome]: 1 };
-    this.#grow(client, { ...spent, modelMs, model: this.#modelOf(end, bill), account, jobs });
+    const model = this.modelOf(end, bill);
+    this.#grow(client, { ...spent, modelMs, model, account, jobs });
     const bySum = { ...spent, model: '', account: '', jobs: noJobs };
     for (const group of groups) this.#grow(groupUsage(group), bySum);
+    for (const name of added) this.#grow(name, { ...bySum, model });
+  }
+
+  /** Returns the model that last answered for a requested model; empty if none is known. */
+  answeringModel(requested: string): string {
+    return this.#answering.get(requested) ?? '';
   }
 
   /** Counts a job that was not admitted. */
@@ -72,6 +84,8 @@ export class UsageLedger {
   /** Adds the usage counted by an earlier service, also to a client that this service has already counted. */
   restore(row: UsageDelta): void {
     rowsIn(isMonth(row.day) ? this.#months : this.#days, row.day).add(row);
+    const [, requested] = usedModelIn(row.client);
+    if (requested !== null && row.model !== '') setNewest(this.#answering, requested, row.model, maxAnswering);
     this.#trim();
   }
 
@@ -97,9 +111,9 @@ export class UsageLedger {
    * Returns the model that answered. A name that only a request contains is not counted, because it may be the name of
    * no model: a failed job counts for the model that last answered for this name.
    */
-  #modelOf(end: JobEnd, { requested, reported, outputTokens }: Bill): string {
+  modelOf(end: JobEnd, { requested, reported, outputTokens }: Bill): string {
     const named = end.outcome === 'ok' ? end.model : outputTokens > 0 ? reported : null;
-    if (named === null) return this.#answering.get(requested) ?? '';
+    if (named === null) return this.answeringModel(requested);
     const model = Buffer.from(named).toString(); // half a surrogate pair could not be stored
     setNewest(this.#answering, requested, model, maxAnswering);
     return model;

@@ -1,5 +1,5 @@
 import { defaultGroups, type UsageGroup, type UsageRow, usageFields } from '../../shared/api/usage.js';
-import { isGroupUsage, readClientId } from '../../shared/client.js';
+import { isAddedUsage, readClientId } from '../../shared/client.js';
 import { outcomes } from '../../shared/job.js';
 import { type UsageFigure, usageFigures } from '../../shared/tables/usage-figures.js';
 import { addUsage, monthOf, type Period, type UsageDelta, type UsageQuery } from '../store/contract/usage.js';
@@ -24,7 +24,7 @@ export function reportOf(rows: Iterable<UsageDelta>, order: ReportOrder): UsageR
   const { groups = defaultGroups, hasGroupUsage = false } = order;
   const sums = new Map<string, UsageDelta>();
   for (const row of rows) {
-    if (!hasGroupUsage && isGroupUsage(row.client)) continue;
+    if (!hasGroupUsage && isAddedUsage(row.client)) continue;
     const key = JSON.stringify(groups.map((group) => (group === 'month' ? monthOf(row.day) : row[group])));
     const before = sums.get(key);
     sums.set(key, before === undefined ? row : addUsage(before, row));

@@ -36,6 +36,13 @@ const slotsBody = z.strictObject({
       }),
     )
     .meta({ description: 'The longest running job first.' }),
+  reserved: z
+    .array(z.strictObject({ group: z.string(), slots: z.int().positive(), running: count, until: time }))
+    .optional()
+    .meta({
+      description:
+        'Slots that are reserved now, if there are any, by group, with the running jobs of the group, and the time until which they are: jobs of the group go before all others until so many of them run.',
+    }),
 });
 
 const queueBody = z.strictObject({

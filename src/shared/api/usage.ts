@@ -123,6 +123,10 @@ const limitUse = z
         'Name of the API key, whose sub-clients are counted with it, or of the person, with the own keys; or `@` and the name of a group, or `@*` for the whole service.',
     }),
     kind: z.enum(limitKinds),
+    model: z
+      .string()
+      .optional()
+      .meta({ description: 'The only model whose jobs count, as the keys file names it; missing if all jobs count.' }),
     resets_at: z.iso.datetime({ precision: 3 }).meta({ description: 'The earlier `resets_at` of both budgets.' }),
     tokens: amount
       .nullable()

@@ -83,8 +83,10 @@ export interface AddedKey extends ApiKey {
   readonly client: string;
   /** Groups whose lines apply to it, too. */
   readonly groups: readonly string[];
-  /** Whether it is refused without the line of its group, which would end and limit it. */
+  /** Whether it is refused without the line of its group, which ends it, and above whose limits of each member it has none. */
   readonly needsGroup?: boolean;
+  /** Clients of earlier keys of the same person, whose usage counts for this one. */
+  readonly former?: readonly string[];
 }
 
 /** Key with which others act for a client, for a time, with the rights of another key of that client. */

@@ -35,6 +35,8 @@ interface OptionUse {
   readonly isForOne?: true;
   /** Whether lines with the option are refused if a model CLI does not report what a job costs. */
   readonly needsCosts?: true;
+  /** Whether the option can also be set for one model, under the name of the model, a colon and its own name. */
+  readonly isByModel?: true;
 }
 
 /** Option of a key. The parsers, the command, the bodies and the description of the API read it. */

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { temporaryFolder } from '../../support/basics/folder.js';
 import { until } from '../../support/basics/until.js';
 import { type BudgetKey, writeBudgetKey } from '../../support/doors/budget-key.js';
-import { type Service, startService } from '../../support/service/service.js';
+import { type Service, startService, startWithPrograms } from '../../support/service/service.js';
 import { startRedis } from '../../support/stores/redis-server.js';
 
 const question = { prompt: 'Hello' };
@@ -131,5 +131,61 @@ describe('The used budget of a key', () => {
     await until(async () => (await usedBy(key, south)) === used, 'the use of the other host');
     const refused = await south.post('/ask', question, key.headers);
     expect([refused.status, refused.body.reason]).toEqual([429, 'budget']);
+  });
+});
+
+describe('The budget of a key for one model', () => {
+  const aliases = { MODEL_API_MODEL_ALIASES: 'feline=cat' };
+  const askFor = (service: Service, key: BudgetKey, model: string) =>
+    service.post('/ask', { ...question, model }, key.headers);
+  const isOver = /^the monthly budget of the API key for the model feline is used up: \d+ of 1 tokens; it resets at /;
+
+  it('refuses this model alone, by each of its names, over a restart with a store in a file', async () => {
+    await using folder = await temporaryFolder();
+    await using key = await writeBudgetKey('feline:tokens=1/month,feline:cost=5/month');
+    await using plain = await writeBudgetKey('feline:tokens=1/month');
+    const store = { ...aliases, MODEL_API_STORE: `sqlite:${join(folder.path, 'state', 'store.db')}` };
+    {
+      await using service = await startWithPrograms({ cat: '/bin/cat' }, { ...store, ...key.env });
+      expect((await askFor(service, key, 'cat')).status).toBe(401); // the programs report no costs
+    }
+    const env = { ...store, ...plain.env };
+    {
+      await using service = await startWithPrograms({ cat: '/bin/cat' }, env);
+      expect((await askFor(service, plain, 'cat')).status).toBe(200);
+      expect(await service.stop()).toBe(0);
+    }
+    await using service = await startWithPrograms({ cat: '/bin/cat' }, env);
+    for (const model of ['cat', 'feline']) {
+      const { status, body } = await askFor(service, plain, model);
+      expect([status, body.reason, body.message]).toEqual([429, 'budget', expect.stringMatching(isOver)]);
+    }
+    expect((await askFor(service, plain, 'demo')).status).toBe(200);
+    expect((await service.get('/usage', plain.headers)).body.budgets).toMatchObject([
+      { client: 'ada', model: 'feline' },
+    ]);
+    const { text } = await service.get('/metrics');
+    expect(text).toContain('client_budget_used_ratio{client="ada",model="feline",budget="tokens"}');
+  });
+
+  it('counts on both hosts with one Redis, and for jobs in the background', async () => {
+    await using redis = await startRedis();
+    await using key = await writeBudgetKey(
+      'group=biology',
+      '@biology each=feline:tokens:1/month cat:tokens=99999/day\n',
+    );
+    const env = { ...aliases, ...key.env, MODEL_API_STORE: redis.url };
+    await using north = await startWithPrograms({ cat: '/bin/cat' }, env);
+    await using south = await startWithPrograms({ cat: '/bin/cat' }, env);
+    const background = { Prefer: 'respond-async', ...key.headers };
+    expect((await north.post('/ask', { ...question, model: 'feline' }, background)).status).toBe(202);
+    await until(async () => (await askFor(south, key, 'cat')).status === 429, 'the use of the job on the other host');
+    expect((await askFor(south, key, 'cat')).body.message).toMatch(isOver);
+    expect((await askFor(south, key, 'demo')).status).toBe(200);
+    const { body } = await south.get('/usage', key.headers);
+    expect(body.budgets).toMatchObject([
+      { client: 'ada', model: 'feline', tokens: { max: 1 } },
+      { client: '@biology', model: 'cat', tokens: { max: 99_999 } },
+    ]);
   });
 });

@@ -55,11 +55,14 @@ afterAll(async () => {
 interface Listed {
   readonly name: string;
   readonly may_change: boolean;
+  readonly has_left?: true;
   readonly limits: readonly string[];
 }
 
+/** Returns the present members of a course. */
 async function membersOf(course: string, by = operator): Promise<readonly Listed[]> {
-  return (await service.get(`/courses/${course}`, by)).body.members as readonly Listed[];
+  const members = (await service.get(`/courses/${course}`, by)).body.members as readonly Listed[];
+  return members.filter(({ has_left: hasLeft }) => hasLeft !== true);
 }
 
 const enrol = (logins: readonly string[], options: object = {}, by: Record<string, string> = prof) =>
@@ -96,14 +99,14 @@ describe('A teacher', () => {
       for (const { text } of shown) expect(text).not.toContain(key);
       for (const { text } of shown) expect(text).not.toContain(digestOf(key));
     }
-    expect(shown[1]?.text.split('\n')[0]).toBe('course,name,client,jobs,failed,tokens,cost_usd,limits');
+    expect(shown[1]?.text.split('\n')[0]).toBe('course,name,client,jobs,failed,tokens,cost_usd,limits,has_left');
     expect(shown[1]?.text).toMatch(
-      /^bio101,bio101-cleo,made bio101-cleo~[0-9a-f]{12},1,0,[1-9]\d*,[\d.]+,tokens=5000\/week$/m,
+      /^bio101,bio101-cleo,made bio101-cleo~[0-9a-f]{12},1,0,[1-9]\d*,[\d.]+,tokens=5000\/week,false$/m,
     );
   });
 
   it('limits and removes members who were added over HTTP', async () => {
-    const { body } = await enrol(['cleo']);
+    const { body } = await enrol(['lia']);
     const [{ key, name } = { key: '', name: '' }] = body.added as { key: string; name: string }[];
     const path = `/courses/bio101/members/${name}`;
     const limited = await service.patch(path, { tokens: '1/week', expires: '2098-01-01' }, prof);
@@ -114,6 +117,32 @@ describe('A teacher', () => {
     expect((await service.delete(path, prof)).status).toBe(200);
     expect((await ask(key)).status).toBe(401);
     expect(codeOf(await service.delete(path, prof))).toEqual([404, 'not_found']);
+  });
+
+  it('gives no new budget to a person who is removed and added again, and sees in the report who has left', async () => {
+    const added = async () => {
+      const { body } = await enrol(['moe'], { tokens: '1/week' });
+      const [{ key, client } = { key: '', client: '' }] = body.added as { key: string; client: string }[];
+      return { key, client };
+    };
+    const first = await added();
+    expect(await ask(first.key)).toMatchObject({ status: 200 });
+    await until(async () => (await ask(first.key)).status === 429, 'the use of the budget');
+    await service.delete('/courses/bio101/members/bio101-moe', prof);
+    const report = async () => {
+      const { text } = await service.get('/courses/bio101/report', prof);
+      return text.split('\n').filter((line) => line.includes('-moe,'));
+    };
+    expect(await report()).toEqual([expect.stringMatching(new RegExp(`,${first.client},1,0,.*,true$`))]);
+    const second = await added();
+    expect(second.client).not.toBe(first.client);
+    expect((await ask(second.key)).status).toBe(429);
+    expect(await report()).toEqual([
+      expect.stringMatching(new RegExp(`,${second.client},1,0,.*,tokens=1/week,false$`)),
+    ]);
+    const usage = await service.get('/usage', { 'x-api-key': second.key });
+    expect(usage.body.budgets).toMatchObject([{ tokens: { max: 1, used: expect.any(Number) } }]);
+    expect((usage.body.budgets as [{ tokens: { used: number } }])[0].tokens.used).toBeGreaterThan(0);
   });
 
   it('is named in the audit', async () => {
@@ -268,6 +297,19 @@ describe('A teacher', () => {
     expect((await ask(key)).status).toBe(401);
     await writeFile(keysFile, text);
     await until(async () => (await ask(key)).status === 200, 'the course again');
+  });
+
+  it('has set no limit that stays above that of the course when the operator lowers it', async () => {
+    const { body } = await enrol(['ned'], { tokens: '5000/week' });
+    const [{ key } = { key: '' }] = body.added as { key: string }[];
+    expect((await ask(key)).status).toBe(200);
+    const text = await readFile(keysFile, 'utf8');
+    await writeFile(keysFile, text.replace('each=tokens:200000/week', 'each=tokens:1/week'));
+    await until(async () => (await ask(key)).status === 429, 'the lower limit');
+    const limits = (await membersOf('bio101')).find(({ name }) => name === 'bio101-ned')?.limits;
+    expect(limits).toEqual(['tokens=1/week']);
+    await writeFile(keysFile, text);
+    await until(async () => (await ask(key)).status === 200, 'the old limit');
   });
 
   it('cannot allow more than a group around the course does', async () => {

@@ -409,6 +409,7 @@ function backgroundJobs(state: State, runner: JobRunner, room: WaitingRoom, opti
     stored,
     observer,
     recordEnd,
+    clients: { recordJobGroups: () => {} },
     mayStore: (client: string) => !state.unstored.includes(client),
     clock,
   };

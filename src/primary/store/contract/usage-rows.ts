@@ -1,4 +1,4 @@
-import { holderOf, isGroupUsage, optionHolder, readClientId } from '../../../shared/client.js';
+import { holderOf, isAddedUsage, optionHolder, readClientId } from '../../../shared/client.js';
 import { addUsage, monthOf, type UsageDelta } from './usage.js';
 
 /** Limit of addresses and local users, which have no limits of their own. Keys and people are always counted by name. */
@@ -55,7 +55,7 @@ export class UsageRows {
    * sub-clients beyond their limits count for their holder, so that it cannot exceed its limits with new names.
    */
   named(more: UsageDelta): UsageDelta {
-    if (isGroupUsage(more.client)) return more; // one row for each group with a line
+    if (isAddedUsage(more.client)) return more; // few rows for each line of the keys file
     const client = this.#nameFor(more.client);
     const model = more.model.length > maxNameLength ? otherModels : more.model;
     const named = { ...more, client, model };
@@ -95,6 +95,7 @@ export class UsageRows {
 
 /** Returns the limit that a client shares with others, and its name; null for a key or a person, which have no limit. */
 function crowdOf(client: string): { readonly name: string; readonly limit: number } | null {
+  if (isAddedUsage(client)) return null;
   const { kind } = readClientId(client);
   const holder = holderOf(client);
   if (optionHolder(client) !== client) return { name: 'sub-clients', limit: maxSubClients };

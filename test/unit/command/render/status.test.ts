@@ -57,6 +57,7 @@ const snapshot: ServiceSnapshot = {
   },
   checks: [check({ status: 'not_ready', error: 'not logged in' }), check()],
   totals,
+  reserved: [],
   change: null,
 };
 
@@ -74,6 +75,15 @@ function healthWith(runtime: Partial<Health['observability']['model_runtime']>):
 }
 
 describe('The output of status', () => {
+  it('names slots that are reserved, with the group, the end and its running jobs', () => {
+    const reserved = [{ group: 'bio101', slots: 2, running: 1, until: '2026-01-31T14:00:00.000Z' }];
+    const lines = linesWith({}, { reserved });
+    expect(lines.find((line) => line.includes('reserved'))).toMatch(
+      /reserved +2 slots for bio101 until 2026-01-31 14:00 UTC, 1 running$/,
+    );
+    expect(linesWith({}).some((line) => line.startsWith('reserved'))).toBe(false);
+  });
+
   it('has one line for each kind of state', () => {
     expect(renderStatus(snapshot, paint)).toEqual([
       'prompt-relay 0.1.0  ok  http://127.0.0.1:5051, up 3 h 12 min',

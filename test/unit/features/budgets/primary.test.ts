@@ -55,7 +55,7 @@ it('The use of budgets is that of the own key and its group, and for an administ
     clock,
   );
   const recentUsage = new RecentUsage(clock);
-  const part = createBudgets({ host: { clock }, clients, recentUsage } as unknown as PrimaryCore);
+  const part = createBudgets({ host: { clock }, clients, recentUsage, router: {} } as unknown as PrimaryCore);
   const listed = (client: string | null) => part.limitUsesOf?.(client).map((use) => use.client);
   expect(listed(null)).toEqual(['@biology', '@*', 'ada', 'bob']);
   expect(listed('key ada/x')).toEqual(['ada', '@biology']);

@@ -65,6 +65,26 @@ const refusal = (path: string) =>
   expect.objectContaining({ code: 'validation_error', details: [{ path, message: expect.any(String) }] });
 
 describe('A reservation', () => {
+  it('is in the status while it holds, and is why jobs of others wait while jobs of its group run or wait', async () => {
+    const { reservations, reserve, admit, clock } = await create({ maxActive: 2 });
+    await reserve(0, 2 * hour, 1);
+    await reserve(0, hour, 1);
+    const until = new Date(clock.now() + hour).toISOString();
+    expect(reservations.shown).toEqual([{ group: 'bio101', slots: 2, running: 0, until }]);
+    const reasonsOfAda = () => reservations.precedenceOver({ client: 'key ada' });
+    expect(reasonsOfAda()).toEqual([]);
+    admit('ada');
+    admit('bio1');
+    expect(reasonsOfAda()).toEqual([
+      `2 slots are reserved for the group bio101 until ${until}, and its jobs go first.`,
+    ]);
+    expect(reservations.precedenceOver({ client: 'key bio2' })).toEqual([]);
+    await clock.advance(hour);
+    expect(reasonsOfAda()).toEqual([expect.stringMatching(/^1 slot is reserved/)]);
+    await clock.advance(hour);
+    expect([reservations.shown, reasonsOfAda()]).toEqual([[], []]);
+  });
+
   it('is stored, shown, audited once however often it is requested, and survives a restart', async () => {
     const { reserve, reservations, acts, clock } = await create();
     const [first, again] = [await reserve(hour, hour), await reserve(hour, hour)];

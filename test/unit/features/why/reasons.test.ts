@@ -28,6 +28,20 @@ describe('The reasons of a job', () => {
     ]);
   });
 
+  it('name a group whose reserved slots a job waits for, once', () => {
+    const sentence = '2 slots are reserved for the group bio101 until noon, and its jobs go first.';
+    const reasons = new JobReasons(
+      () => ({ all: 4, taken: 4, byClient: 1 }),
+      ({ client }) => (client === 'key ada' ? [sentence] : []),
+    );
+    const trace = reasons.begin(request, direct);
+    trace.waits?.(1, 'client');
+    expect(reasons.of('key ada', 'r1')).not.toContain(sentence);
+    trace.waits?.(1, 'slot');
+    trace.waits?.(1, 'slot');
+    expect(reasons.of('key ada', 'r1').slice(-1)).toEqual([sentence]);
+  });
+
   it('name what was refused: other models, and the wait itself', () => {
     const reasons = createReasons();
     const passed = [{ route: claude, reason: 'quota' as const }];

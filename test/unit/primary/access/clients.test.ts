@@ -1,6 +1,8 @@
 import { Clients, sameKeys } from '../../../../src/primary/access/clients.js';
 import { type ApiKey, digestOf, type GroupLine, plainOptions } from '../../../../src/shared/config/api-keys.js';
+import { readKeysFile } from '../../../../src/shared/config/keys-file.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
+import { keyOptions } from '../../../support/basics/key-options.js';
 
 const clock = new FakeClock();
 
@@ -39,6 +41,21 @@ describe('The options of a client', () => {
     expect(clients.ratesOf('user ada')).toEqual([{ client: 'user ada', rate: common }]);
   });
 
+  it('are bounded by those of its group if the group keeps its key, also when they become lower', () => {
+    const { groupLines } = readKeysFile('@bio each=tokens:9/day each=rate:5/1', keyOptions);
+    const lower = readKeysFile('@bio each=tokens:3/day each=rate:5/1', keyOptions);
+    const clients = new Clients({ ...cap, ...nothing, groupLines, needsKey: true, keyOptions }, clock);
+    const identity = { client: 'made ada~1', groups: [], group: 'bio', needsGroup: true };
+    const rate = { maxRequests: 2, windowMs: 1000 };
+    const key = { ...keyOf('ada'), ...identity, rate, featureOptions: { tokens: '5/day' } };
+    const unbounded = { ...keyOf('bob'), ...identity, client: 'made bob~1', needsGroup: false };
+    clients.replaceAddedKeys([key, { ...unbounded, featureOptions: { tokens: '5/day' } }]);
+    expect(clients.optionsOf('made ada~1')).toMatchObject({ rate, featureOptions: { tokens: '5/day' } });
+    clients.replaceNamedKeys(lower);
+    expect(clients.optionsOf('made ada~1')).toMatchObject({ rate, featureOptions: { tokens: '3/day' } });
+    expect(clients.optionsOf('made bob~1')).toMatchObject({ featureOptions: { tokens: '5/day' } });
+  });
+
   it('change with the keys file', () => {
     const clients = clientsWith([keyOf('ada', own)]);
     clients.replaceNamedKeys({ ...noLines, keys: [keyOf('ada'), keyOf('bob', own)] });
@@ -49,6 +66,20 @@ describe('The options of a client', () => {
 });
 
 describe('The groups whose lines apply to a person', () => {
+  it('are those of a stored job until the person sends a request', () => {
+    const { groupLines } = readKeysFile('@bio each=tokens:9/day running=1', keyOptions);
+    const clients = new Clients({ ...cap, ...nothing, groupLines, needsKey: true }, clock);
+    const namesOf = (client: string) => clients.groupsOf(client).map(({ name }) => name);
+    expect(namesOf('sso ada')).toEqual([]);
+    for (const client of ['sso ada', 'key ada', 'address ada']) clients.recordJobGroups({ client, groups: ['bio'] });
+    expect(namesOf('sso ada')).toEqual(['bio']);
+    expect(clients.optionsOf('sso ada').featureOptions).toEqual({ tokens: '9/day' });
+    expect([namesOf('key ada'), namesOf('address ada')]).toEqual([[], []]);
+    clients.recordPerson('sso ada', []);
+    clients.recordJobGroups({ client: 'sso ada', groups: ['bio'] });
+    expect(namesOf('sso ada')).toEqual([]);
+  });
+
   const linesOf = (...names: string[]) => names.map((name) => ({ name, featureOptions: {} }));
   const line = { ...plainOptions, name: 'eve', group: 'art' };
   const made = {

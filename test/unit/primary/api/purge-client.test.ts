@@ -2,6 +2,7 @@ import { Removals } from '../../../../src/primary/access/removals.js';
 import { type PurgedParts, purgeClient, storeUpkeep } from '../../../../src/primary/api/purge-client.js';
 import { UsageLedger } from '../../../../src/primary/observe/usage-ledger.js';
 import type { StoreUpkeep } from '../../../../src/primary/store/contract/store.js';
+import { noBill } from '../../../../src/primary/store/contract/usage.js';
 import { memoryUpkeep } from '../../../../src/primary/store/memory/memory-store.js';
 import type { OperatorAct } from '../../../../src/shared/acts.js';
 import { loadConfig } from '../../../../src/shared/config/config.js';
@@ -9,7 +10,7 @@ import { storeUnavailable } from '../../../../src/shared/errors.js';
 import type { JobRequest } from '../../../../src/shared/job.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { LogBook } from '../../../support/basics/log-book.js';
-import { jobRequest } from '../../../support/jobs/job-records.js';
+import { jobDone, jobRequest } from '../../../support/jobs/job-records.js';
 import { StoreHarness } from '../../../support/stores/conversations.js';
 
 function createParts(upkeep: StoreUpkeep) {
@@ -123,6 +124,7 @@ it('A purge of a person also removes the data of the own keys, even deleted ones
     { act: 'client_purged', ...target },
     { act: 'client_purge_ended', ...target, counts: removed },
   ]);
-  await purge({ client: 'key ada', by });
-  expect(purged.slice(4)).toEqual(['key ada']);
+  ledger.jobEnded({ client: 'key ada' }, jobDone(), noBill, ['key ada/%opus']);
+  expect((await purge({ client: 'key ada', by })).clients).toEqual(['key ada']);
+  expect(purged.slice(4)).toEqual(['key ada', 'key ada/%opus']);
 });

@@ -25,6 +25,8 @@ const ofJobs = {
 
 const room = { limits: { maxActive: 2, maxWaiting: 100 }, waiting: 3, fullSince: null };
 
+const reservedSlots = [{ group: 'bio101', slots: 1, running: 0, until: '2026-01-01T02:00:00.000Z' }];
+
 function statusWith(withNames: boolean, sources: object = {}): StatusBody {
   const clock = new FakeClock();
   const all = {
@@ -53,6 +55,7 @@ function statusWith(withNames: boolean, sources: object = {}): StatusBody {
     },
     workers: { snapshot: () => [{ id: 1, pid: 42, state: 'ready', restarts: 0 }] },
     clis: [cli],
+    features: { reservedSlots },
     lastHour: { body: [], day: [], totalRequests: 9, recentlyRefused: 4 },
     metrics: { jobs: { totals: ofJobs } },
     ...sources,
@@ -83,6 +86,7 @@ describe('The live status', () => {
           { job: 7, client: 'alice', operation: 'ask', model: 'eliza', started_at: '2026-01-01T00:00:00.000Z' },
           { job: 8, client: '::1', operation: 'chat', model: null, started_at: '2026-01-01T00:00:00.500Z' },
         ],
+        reserved: reservedSlots,
       },
       queue: {
         max: 100,

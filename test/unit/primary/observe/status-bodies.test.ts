@@ -59,6 +59,7 @@ function createStatus(clis: readonly object[], needsKey = true) {
     },
     workers: { snapshot: () => [{ id: 1, pid: 42, state: 'ready', restarts: 0 }] },
     clis,
+    features: { reservedSlots: [] },
     names: { choice: { fallback: 'opus', label: 'opus' }, defaultRoute: { cli: claude, model: 'opus' } },
     store: { kind: 'sqlite', isUp: false, jobs: { shared: null } },
     fileFaults: new FileFaults(),

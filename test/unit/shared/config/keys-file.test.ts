@@ -282,6 +282,51 @@ describe('A keys file', () => {
     ]);
   });
 
+  it('can set each option of its members that does not say who somebody is, and for how long', () => {
+    const isSet = (name: string) => {
+      const { faults } = readKeysFile(`@biology each=${name}:$`, keyOptions);
+      return !faults.some((fault) => fault.includes(`the option each cannot set ${name}`));
+    };
+    const names = keyOptions.entries.map(([name]) => name);
+    const limits = ['rate', 'concurrent', 'queue', 'weight', 'models', 'tokens', 'cost'];
+    const rights = ['accounts', 'fallback', 'webhooks', 'store', 'priority', 'search'];
+    expect(names.filter(isSet).toSorted()).toEqual([...limits, ...rights].toSorted());
+  });
+
+  it('may have limits for one model, for all members together and for each of them', () => {
+    const line =
+      '@biology cost=200/month each=tokens:200000/week opus:cost=50/month running=4 expires=2027-07-15 each=a:8b:cost:5/week';
+    const { groupLines, faults } = readKeysFile(line, keyOptions);
+    expect(faults).toEqual([]);
+    const each = { featureOptions: { tokens: '200000/week', 'a:8b:cost': '5/week' } };
+    expect(groupLines).toMatchObject([
+      { featureOptions: { cost: '200/month', 'opus:cost': '50/month', running: '4' }, each },
+    ]);
+    const text = groupLines.map((each) => `@biology ${keyOptions.groupTexts(each).join(' ')}`).join();
+    expect(readKeysFile(text, keyOptions).groupLines).toEqual(groupLines);
+    const key = optionsOf('claude/opus:tokens=5/day,models=a:cost');
+    expect(key).toMatchObject({ models: ['a:cost'], featureOptions: { 'claude/opus:tokens': '5/day' } });
+    expect(keyOptions.textsOf(plain as never)).not.toHaveProperty('claude/opus:tokens');
+    const content = { ...readKeysFile('@biology each=opus:cost:5/week', keyOptions) };
+    expect(refuseCosts(content, keyOptions).faults).toEqual([expect.stringContaining('the option opus:cost, but not')]);
+  });
+
+  it.each([
+    ['@a opus:running=4', 'unknown option'],
+    ['@a opus:cost=0/day', 'the option opus:cost must be US dollars/day'],
+    ['@a opus:cost=1/day,opus:cost=2/day', 'the option opus:cost is given twice'],
+    ['@a each=opus:rate:5/60', 'each= must have an option of each member'],
+    ['@a $:cost=1/day', 'unknown option'],
+    [
+      `@a ${[1, 2, 3, 4, 5].map((n) => `m${n}:cost=1/day each=m${n}:cost:1/day`).join(' ')}`,
+      'at most 8 options for one',
+    ],
+  ])('refuses %s', (line, fault) => {
+    const { faults, groupLines } = readKeysFile(line, keyOptions);
+    expect(faults).toEqual([expect.stringContaining(fault)]);
+    expect(groupLines).toMatchObject([{ isClosed: true }]);
+  });
+
   it('refuses a group with costs of members if not each model CLI reports costs', () => {
     const content = refuseCosts(readKeysFile('@lab each=cost:5/day\n@art each=tokens:5/day', keyOptions), keyOptions);
     expect(content.groupLines.map(({ isClosed = false }) => isClosed)).toEqual([true, false]);
