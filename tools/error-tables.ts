@@ -1,5 +1,16 @@
-import { type CliReason, estimatedRetries, fixedRetries, type PublicCode } from '../src/shared/errors.js';
-import { codeTable } from '../src/shared/tables/errors.js';
+import { anthropicErrors } from '../src/features/anthropic/errors.js';
+import { openAiErrors } from '../src/features/openai/errors.js';
+import {
+  type CliReason,
+  cliError,
+  cliReasons,
+  estimatedRetries,
+  fixedRetries,
+  type PublicCode,
+  publicCodes,
+  RelayError,
+} from '../src/shared/errors.js';
+import { codeTable, reasonTable } from '../src/shared/tables/errors.js';
 
 /** Explanation of each error code: its meaning, what the user does, and what the operator does. */
 const codeMeanings: Readonly<Record<PublicCode, readonly [meaning: string, user: string, operator: string]>> = {
@@ -175,4 +186,26 @@ export function retryRows(): string[][] {
     ...Object.entries(estimatedRetries).map(([cause, max]) => [cause, range(max)] as const),
   ];
   return seconds.map(([cause, text]) => [`\`${cause}\``, text, retryCauses[cause as RetryCause]]);
+}
+
+/** Returns the rows of errors in the APIs of other programs: the error of the service, and its forms in two APIs. */
+export function sdkErrorRows(): string[][] {
+  const codes = publicCodes.map((code) => [`\`${code}\``, new RelayError(code, '')] as const);
+  const budget = new RelayError('rate_limited', '', { reason: 'budget' });
+  const special = [
+    ['`rate_limited` by a [budget](clients.md#budgets)', budget] as const,
+    ...cliReasons.map((reason) => [`\`cli_error\`, \`${reason}\``, cliError(reason, '')] as const),
+  ].filter(([, { reason }]) => reason !== undefined && reasonTable[reason].kind !== undefined);
+  return [...codes, ...special].map(([shown, error]) => [shown, openAiText(error), anthropicText(error)]);
+}
+
+function openAiText(error: RelayError): string {
+  const { status, body } = openAiErrors(error, '');
+  const { type, code } = (body as { readonly error: Readonly<Record<'type' | 'code', string>> }).error;
+  return `${status} \`${type}\`, \`${code}\``;
+}
+
+function anthropicText(error: RelayError): string {
+  const { status, body } = anthropicErrors(error, '');
+  return `${status} \`${(body as { readonly error: { readonly type: string } }).error.type}\``;
 }

@@ -9,7 +9,7 @@ import { type MetricTable, metrics } from '../src/shared/tables/metrics.js';
 import { browserPackages } from './browser-files.js';
 import { coreRows, featureRows } from './configuration-table.js';
 import { dependencyRows } from './dependency-table.js';
-import { codeRows, reasonRows, retryRows } from './error-tables.js';
+import { codeRows, reasonRows, retryRows, sdkErrorRows } from './error-tables.js';
 import { eventResponses } from './event-responses.js';
 import { keyOptionRows } from './key-option-table.js';
 import { readLockfile } from './lockfile.js';
@@ -43,7 +43,10 @@ export async function referenceTables(): Promise<ReferenceTable[]> {
     'docs/dependencies.md': await dependencyTables(),
     'docs/errors.md': { Codes: codeRows(), 'Reasons of cli_error': reasonRows(), 'Retry-After': retryRows() },
     'docs/monitoring.md': { Events: eventRows(), Families: familyRows() },
-    'docs/sdks.md': { Endpoints: endpointRows((path) => isOfOtherApi(path) && !isOfBatches(path)) },
+    'docs/sdks.md': {
+      Endpoints: endpointRows((path) => isOfOtherApi(path) && !isOfBatches(path)),
+      Errors: sdkErrorRows(),
+    },
   };
   return Object.entries(rowsOf).flatMap(([page, tables]) =>
     Object.entries(tables).map(([heading, rows]) => ({ page, heading, rows })),
