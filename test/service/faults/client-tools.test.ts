@@ -2,6 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { digestOf } from '../../../src/shared/config/api-keys.js';
 import { temporaryFolder } from '../../support/basics/folder.js';
+import { shared } from '../../support/basics/shared.js';
 import { until } from '../../support/basics/until.js';
 import { note, orderFor, type Round, ToolClient } from '../../support/clients/tool-client.js';
 import { metric } from '../../support/documents/exposition.js';
@@ -15,6 +16,9 @@ const live = { MODEL_API_LIVE_SESSIONS: '4' };
 function start(env: Readonly<Record<string, string>> = {}): Promise<Service> {
   return startService({ env: { ...live, ...env } });
 }
+
+/** A service for tests that do not depend on how many processes wait. */
+const plain = shared(() => start());
 
 async function processes(service: Service): Promise<Readonly<Record<string, number>>> {
   const { body } = await service.get('/health');
@@ -40,7 +44,7 @@ describe('A loop of client tools', () => {
   });
 
   it('continues in another process if the first was killed while it waited', async () => {
-    await using service = await start();
+    const service = await plain();
     const client = new ToolClient(service);
     await client.say('My name is Ada.');
     await client.say(orderFor('Ada'));
@@ -105,7 +109,7 @@ describe('A loop of client tools', () => {
   });
 
   it('rejects missing or unknown ids, and continues with the right ones', async () => {
-    await using service = await start();
+    const service = await plain();
     const client = new ToolClient(service);
     const { calls } = await client.say(`${orderFor('Ada')}\n${orderFor('Bob')}`);
     const result = (id: string) => ({ role: 'tool', tool_call_id: id, content: 'x' });
@@ -116,7 +120,7 @@ describe('A loop of client tools', () => {
   });
 
   it('is replayed if the tools changed between two rounds, and the model gets the new ones', async () => {
-    await using service = await start();
+    const service = await plain();
     const client = new ToolClient(service);
     await client.say(orderFor('Ada'));
     const look = { type: 'function', function: { name: 'look', parameters: { type: 'object' } } };
@@ -202,7 +206,7 @@ describe('Client tools', () => {
   });
 
   it.each(['/ask', '/chat'])('are rejected by POST %s, with an error that names the APIs with tools', async (path) => {
-    await using service = await start();
+    const service = await plain();
     const { status, text } = await service.post(path, { prompt: 'Hi', message: 'Hi', tools: [note] });
     expect([status, text]).toEqual([400, expect.stringContaining('/v1/chat/completions')]);
   });
