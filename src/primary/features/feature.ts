@@ -214,7 +214,7 @@ export interface FeatureMetric {
 }
 
 /** Records about a client by kind. */
-export type ClientRecords = Readonly<Record<string, readonly object[]>>;
+type ClientRecords = Readonly<Record<string, readonly object[]>>;
 
 /** Slots that are reserved for a group now, as the status shows them. */
 export type ReservedSlots = NonNullable<StatusBody['slots']['reserved']>[number];
