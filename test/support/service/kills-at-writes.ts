@@ -1,36 +1,12 @@
-import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { programs } from './service.js';
 
-/** System calls that make a write durable or visible. Only one thread makes the writes of each kind. */
-export const writeCalls = ['fdatasync', 'fsync', 'rename'] as const;
-
-/** The settings with which a service has one thread for its files. */
-export const oneFileThread = { UV_USE_IO_URING: '0', UV_THREADPOOL_SIZE: '1' };
-
-/** Kills a process, which runs already, at its n-th call from now on. Dispose the result if it has not made so many. */
-export async function killAtCall(pid: number, call: (typeof writeCalls)[number], n: number): Promise<AsyncDisposable> {
-  const inject = `inject=${call}:signal=KILL:when=${n}`;
-  const tracer = spawn('strace', ['-f', '-o', '/dev/null', '-e', inject, '-p', String(pid)], {
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
-  const ended = once(tracer, 'exit');
-  await untilAttached(tracer);
-  return {
-    async [Symbol.asyncDispose]() {
-      tracer.kill('SIGTERM');
-      await ended;
-    },
-  };
-}
-
-async function untilAttached({ stderr }: ChildProcess): Promise<void> {
-  let said = '';
-  for await (const piece of stderr ?? []) {
-    said += String(piece);
-    if (said.includes('attached')) break; // its output is not read any further
-  }
-  if (!said.includes('attached')) throw new Error(`strace: ${said}`);
+/** The settings with which the primary of a service kills itself at the n-th write after n was written into this file. */
+export function killedAtWrite(file: string): Readonly<Record<string, string>> {
+  const preload = join(programs, '..', 'kills-at-write.cjs');
+  return { NODE_OPTIONS: `--require ${preload}`, KILL_AT_WRITE: file };
 }
 
 /** Passes on the connections to a server, and kills a process at its n-th message. */
@@ -75,8 +51,7 @@ export class KillingProxy implements AsyncDisposable {
     }
     server.pipe(socket);
     socket.on('data', (piece: Buffer) => {
-      const isWrite = /\b(?:evalsha|eval|multi|hset|publish)\b/i.test(piece.toString('latin1', 0, 200));
-      if (!isWrite || --this.#left !== 0) return void server.write(piece);
+      if (--this.#left !== 0) return void server.write(piece);
       if (this.#isBefore) return this.#kill();
       server.write(piece, () => this.#kill());
     });
