@@ -58,7 +58,7 @@ class Known {
       await send(service.delete(`/reservations/${id}`, operator));
       this.cancelled.add(id);
     }
-    await send(service.post('/ask', { prompt: secret }, headersOf('quiet')));
+    await send(service.post('/v1/responses', { model: 'eliza', input: secret }, headersOf('quiet')));
     await send(service.post('/chat', { message: 'of a client to forget' }, headersOf('gone')));
     await send(service.post('/store/purge', { client: 'key gone' }, operator));
     expect((await service.get('/chat', headersOf('gone'))).body.conversations ?? []).toEqual([]);
