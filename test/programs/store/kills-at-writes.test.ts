@@ -89,6 +89,11 @@ class Known {
   }
 }
 
+/** Returns the write at which a run is killed: those of all runs are spread over all writes. */
+function writeOf(run: number, random: () => number): number {
+  return 1 + Math.floor(((run + random()) * maxWrites) / kills);
+}
+
 async function textIn(folder: string): Promise<string> {
   const entries = await readdir(folder, { withFileTypes: true, recursive: true });
   const files = entries.filter((entry) => entry.isFile());
@@ -116,14 +121,14 @@ async function withLab(test: (lab: Lab) => Promise<void>): Promise<void> {
 }
 
 /** Runs all operations again and again; `arm` kills the service during each run, if it makes enough writes. */
-async function runWithKills(env: Lab['env'], arm: (service: Service) => Promise<AsyncDisposable>) {
+async function runWithKills(env: Lab['env'], arm: (service: Service, run: number) => Promise<AsyncDisposable>) {
   const known = new Known();
   let killed = 0;
   for (let run = 0; run < kills; run++) {
     const service = await startService({ env });
     try {
       await known.check(service);
-      await using _ = await arm(service);
+      await using _ = await arm(service, run);
       await known.run(service);
     } catch (error) {
       if (!(error instanceof Killed)) throw error;
@@ -147,8 +152,8 @@ describe('A service that is killed at a write loses nothing that it has answered
         const random = randomNumbers(55);
         const store = kind === 'memory' ? {} : { MODEL_API_STORE: `sqlite:${join(folder.path, 'store.db')}` };
         const left = join(folder.path, 'left');
-        await runWithKills({ ...env, ...store, ...killedAtWrite(left) }, async () => {
-          await writeFile(left, String(1 + Math.floor(random() * maxWrites)));
+        await runWithKills({ ...env, ...store, ...killedAtWrite(left) }, async (_, run) => {
+          await writeFile(left, String(writeOf(run, random)));
           return { [Symbol.asyncDispose]: () => rm(left, { force: true }) };
         });
         expect(await textIn(folder.path)).not.toContain(secret);
@@ -164,8 +169,8 @@ describe('A service that is killed at a write loses nothing that it has answered
         await using proxy = new KillingProxy(redis.port);
         const url = `redis://127.0.0.1:${await proxy.listen()}`;
         const random = randomNumbers(56);
-        await runWithKills({ ...env, MODEL_API_STORE: url }, async (service) => {
-          proxy.arm(1 + Math.floor(random() * maxWrites), () => service.process.kill('SIGKILL'));
+        await runWithKills({ ...env, MODEL_API_STORE: url }, async (service, run) => {
+          proxy.arm(writeOf(run, random), () => service.process.kill('SIGKILL'));
           return { [Symbol.asyncDispose]: async () => proxy.disarm() };
         });
       }),
