@@ -233,8 +233,9 @@ describe('A day of 200 people in 6 groups and 2 courses on 4 slots', () => {
 
   it('lets nobody starve whom no line limits', () => {
     const free = ['bio', 'chem', 'math', 'law', 'physics'].flatMap(membersOf);
-    // for two hours, others have one slot
-    expect(Math.max(...free.map(({ longestWait }) => longestWait))).toBeLessThan(2 * hour);
+    // A round has at most 205 turns, and for two hours the others have one slot. The 25 members of law have 10 turns.
+    for (const { group, longestWait } of free)
+      expect(longestWait).toBeLessThan(group === 'law' || group === 'physics' ? 3 * hour : 2 * hour);
   });
 
   it('keeps a reservation in each step, and gives unused slots to the others', () => {
