@@ -89,7 +89,8 @@ class SimulatedDay {
       ...{ clients: this.#clients, room: this.#room, clock: this.clock, beforeAct: async () => {} },
       ...{ place: { shared: null, path: null, place: 'memory' }, log: new LogBook() },
     });
-    const core = { host: { clock: this.clock }, clients: this.#clients, recentUsage: this.#usage };
+    const router = { names: { resolveConfigured: (name: string) => name } };
+    const core = { host: { clock: this.clock }, clients: this.#clients, recentUsage: this.#usage, router };
     this.#parts = [createBudgets, createGroups].map((create) => create(core as unknown as PrimaryCore));
   }
 
