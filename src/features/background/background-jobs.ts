@@ -314,9 +314,9 @@ export class BackgroundJobs {
   async #end(job: BackgroundJob, reached: JobEnd): Promise<void> {
     const { stored, mayStore } = this.#resources;
     const { accepted, log, client } = job.background;
-    const isStored = mayStore(client);
+    const isTaken = mayStore(client) && (await this.#isTaken(job, reached));
+    const isStored = isTaken || mayStore(client); // the client may have been removed meanwhile
     const end = isStored ? reached : withheldEnd(reached);
-    const isTaken = await this.#isTaken(job, end);
     const standing = isTaken ? end : await stored.end(accepted.id, client, end, isStored ? log : noAnswer);
     this.#waiting.remove(job.background);
     job.end(withoutText(standing));

@@ -294,6 +294,29 @@ describe('The answer of a line of a file', () => {
     expect(harness.jobs.open).toEqual([]);
   });
 
+  it('is not stored if its client is removed before its owner gives it back', async () => {
+    const harness = jobHarness();
+    harness.jobs.giveAnswersOfLines(async () => {
+      harness.unstored = ['a'];
+      return false;
+    });
+    const id = await harness.accept({}, form);
+    await settled();
+    expect([await harness.statusOf(id), await harness.store.text(id, 0)]).toEqual(['cancelled', '']);
+  });
+
+  it('is not given to its owner while the data of its client are being removed', async () => {
+    const harness = jobHarness({ script: [hangs] });
+    harness.jobs.giveAnswersOfLines(() => Promise.reject(new Error('nothing may be stored')));
+    const first = occupy(harness);
+    const id = await harness.accept({}, form);
+    harness.unstored = ['a'];
+    await settled();
+    await first();
+    await settled();
+    expect([await harness.statusOf(id), await harness.store.text(id, 0)]).toEqual(['cancelled', '']);
+  });
+
   it('of a job that has failed is not given to its owner', async () => {
     const harness = jobHarness({ script: throws(cliError('overloaded', 'busy')) });
     harness.jobs.giveAnswersOfLines(() => Promise.reject(new Error('it has no answer')));
