@@ -129,7 +129,8 @@ export class BatchFeeder {
 
   /** Resolves with whether the answer is stored as the result of its line, and its job is removed. */
   async takeAnswer(answer: UnstoredAnswer): Promise<boolean> {
-    if (!this.#mayRun) return false;
+    const isOpen = this.#progress.open.some(({ jobId }) => jobId === answer.job.id);
+    if (!isOpen || !this.#mayRun) return false;
     const isStored = this.#taken.take(answer);
     this.wake();
     return isStored;

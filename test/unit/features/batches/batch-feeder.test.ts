@@ -365,6 +365,13 @@ describe('The answer of a job on the same host', () => {
     expect(await feeder.takeAnswer(endedAnswer('late', 'x'))).toBe(false);
   });
 
+  it('is stored with its job if its line is not open, because the line would never be written', async () => {
+    const { feeder, run } = await running(['one']);
+    expect(await Promise.race([feeder.takeAnswer(endedAnswer('earlier', 'x')), settled(50)])).toBe(false);
+    feeder.stop();
+    await run;
+  });
+
   it('is stored with its job while 4 MiB of answers wait for their results', async () => {
     const { harness, feeder, open } = await running(['one', 'two']);
     harness.hasWorker = false;
