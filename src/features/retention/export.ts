@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto';
 import type { PrimaryCore } from '../../primary/features/feature.js';
+import type { StoredPage } from '../../primary/store/contract/files.js';
 import type { UsageGroup } from '../../shared/api/usage.js';
 import { holderOf, optionHolder, readClientId } from '../../shared/client.js';
 import { dayText } from '../../shared/config/key-values.js';
+import { storeUnavailable } from '../../shared/errors.js';
 import { filePurposes } from '../../shared/files.js';
 import type { TranscriptOrder } from '../../shared/ipc/protocol.js';
 import { piecesOf } from '../../shared/text/well-formed.js';
@@ -53,7 +55,7 @@ export async function* exportOf(
   };
   yield written({ kind: 'export', version: 1, client: owner, at });
   for (const client of await clientsOf(core, owner)) {
-    for (const source of [conversations, jobs, answers, responses, files, batches, rows, usage, keys]) {
+    for (const source of [conversations, jobs, answers, responses, filesAndBatches, rows, usage, keys]) {
       for await (const { kind, ...fields } of source(core, client)) {
         const isData = kind.endsWith('_data');
         if (!isData) counts[kind] = (counts[kind] ?? 0) + 1;
@@ -144,28 +146,41 @@ async function* responses({ store }: ExportCore, client: string): AsyncGenerator
   }
 }
 
-/** Yields the files of a client, also the results of its batches. */
-async function* files({ store: { files: all } }: ExportCore, client: string): AsyncGenerator<ExportLine> {
-  for (let after: string | null = null; ; ) {
-    const { items, hasMore } = await all.list({ client, after, limit: atOnce, isAscending: true }, filePurposes);
-    for (const { holder: _, isWhole: __, ...file } of items) {
-      yield { kind: 'file', ...file };
-      for (let at = 0; at < file.bytes; ) {
-        const piece = await all.read(file.id, at);
-        if (piece.length === 0) break; // removed meanwhile
-        yield { kind: 'file_data', id: file.id, base64: piece.toString('base64') };
-        at += piece.length;
-      }
-    }
-    after = items.at(-1)?.id ?? null;
-    if (!hasMore || after === null) return;
+/** Yields the files of a client and its batches, also the results of those that run, which are no whole files yet. */
+async function* filesAndBatches({ store: { files: all } }: ExportCore, client: string): AsyncGenerator<ExportLine> {
+  const order = { client, limit: atOnce, isAscending: true };
+  const read = new Set<string>();
+  for await (const stored of entriesOf((after) => all.list({ ...order, after }, filePurposes))) {
+    const { holder: _, isWhole: __, ...file } = stored;
+    read.add(file.id);
+    yield { kind: 'file', ...file };
+    yield* contentOf(all, file.id);
+  }
+  for await (const stored of entriesOf((after) => all.listBatches({ ...order, after }, null))) {
+    const { holder: _, ...batch } = stored;
+    yield { kind: 'batch', ...batch };
+    for (const id of [batch.outputFile, batch.errorFile]) if (id !== null && !read.has(id)) yield* contentOf(all, id);
   }
 }
 
-async function* batches({ store: { files: all } }: ExportCore, client: string): AsyncGenerator<ExportLine> {
+async function* contentOf(all: ExportCore['store']['files'], id: string): AsyncGenerator<ExportLine> {
+  for (let at = 0; ; ) {
+    const piece = await all.read(id, at);
+    if (piece.length === 0) return; // its end, or removed meanwhile
+    yield { kind: 'file_data', id, base64: piece.toString('base64') };
+    at += piece.length;
+  }
+}
+
+/** Yields the entries of all pages. Rejects if an entry was removed after which the next page begins. */
+async function* entriesOf<T extends { readonly id: string }>(
+  pageAfter: (id: string | null) => Promise<StoredPage<T>>,
+): AsyncGenerator<T> {
   for (let after: string | null = null; ; ) {
-    const { items, hasMore } = await all.listBatches({ client, after, limit: atOnce, isAscending: true }, null);
-    for (const { holder: _, ...batch } of items) yield { kind: 'batch', ...batch };
+    const { items, hasMore }: StoredPage<T> = await pageAfter(after);
+    yield* items;
+    if (after !== null && items.length === 0)
+      throw storeUnavailable('files or batches were removed during the export: repeat it');
     after = items.at(-1)?.id ?? null;
     if (!hasMore || after === null) return;
   }

@@ -76,6 +76,38 @@ describe('An export', () => {
     expect(values.filter(({ kind }) => kind === 'conversation_data').length).toBeGreaterThan(200);
   });
 
+  it('has the results so far of a batch that runs', async () => {
+    const core = await filled();
+    const times = { createdAt: 5, expiresAt: 1e15 };
+    for (const id of ['out', 'err']) await core.store.files.create(fileOf(id, { client, ...times }));
+    await core.store.files.append([{ id: 'out', data: Buffer.from('result') }]);
+    const { values } = await exported(core);
+    expect(values.filter(({ id }) => id === 'out')).toEqual([
+      { kind: 'file_data', id: 'out', base64: Buffer.from('result').toString('base64') },
+    ]);
+  });
+
+  it.each(['files', 'batches'])('fails if it would lack %s because one was removed meanwhile', async (kind) => {
+    const core = await filled();
+    const { files } = core.store;
+    const ids = Array.from({ length: 150 }, (_, index) => `${kind}-${index}`);
+    for (const id of ids) {
+      if (kind === 'batches') await files.addBatch(batchOf(id, { client }));
+      else await files.create(fileOf(id, { client, createdAt: 5, expiresAt: 1e15, isWhole: true }));
+    }
+    const seen: string[] = [];
+    const removing = async () => {
+      for await (const line of exportOf(core, client, 'now', async () => {})) {
+        const { id } = JSON.parse(line) as { readonly id?: string };
+        if (id?.startsWith(kind) !== true) continue;
+        seen.push(id);
+        await (kind === 'batches' ? files.removeBatch(id) : files.remove(id));
+      }
+    };
+    await expect(removing()).rejects.toMatchObject({ code: 'store_unavailable' });
+    expect(seen.length).toBeLessThan(150);
+  });
+
   it('is empty for a client without data, and has no conversations if clients may not read them back', async () => {
     const core = await filled();
     expect((await exported(core, 'eve')).ends[0]?.counts).toEqual({ access: 1, lent_key: 1 });
