@@ -374,10 +374,7 @@ const jobAdmitted = z
   .readonly();
 export type JobAdmitted = z.infer<typeof jobAdmitted>;
 
-/**
- * Reasons why a job waits: all slots are taken; its client or its CLI is at its limit of running jobs; an earlier turn
- * of its conversation has not ended; for a background job: its CLI's account is blocked.
- */
+/** Reasons why a job waits: `waitReasonTexts` explains them. */
 export const waitReasons = ['slot', 'client', 'cli', 'conversation', 'account', 'group'] as const;
 export type WaitReason = (typeof waitReasons)[number];
 

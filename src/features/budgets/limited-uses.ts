@@ -23,7 +23,7 @@ export class LimitedUses {
   readonly #clients: LimitedClients;
   /** Returns the public name of a model that the keys file names. */
   readonly #resolve: (model: string) => string;
-  /** Budgets of groups. A changed keys file has new groups. */
+  /** Budgets of each group object. Each reading of a changed keys file makes new objects, so that no entry is stale. */
   readonly #ofGroups = new WeakMap<ClientGroup, readonly LimitedUse[]>();
 
   constructor(clients: LimitedClients, resolve = (model: string) => model) {

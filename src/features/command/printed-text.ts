@@ -7,8 +7,8 @@ const cutSequence = /\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b\n]*\x1b?|[PX^_][^\x07\x1
 const strayEscapes = /\x1b/g;
 
 /**
- * UTF-16 units that may wait for more output. A longer sequence is not treated as one, so that no program can make the
- * relay store an answer endlessly.
+ * Maximum UTF-16 units of an incomplete terminal sequence that are held back. A longer one is passed on as text, so
+ * that no program can make the relay store an answer endlessly.
  */
 const maxWaitingLength = 4096;
 

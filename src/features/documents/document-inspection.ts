@@ -24,7 +24,7 @@ export type DocumentFinding =
       readonly digest: string;
       /** Number of pages of a PDF. */
       readonly pages?: number;
-      /** Bytes in base64; null if the client has sent exactly this. */
+      /** Bytes in base64; null if the client has already sent them in the same form, which need not be copied. */
       readonly data: string | null;
     };
 

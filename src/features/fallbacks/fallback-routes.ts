@@ -32,7 +32,7 @@ export class FallbackRoutes {
     this.#rules = new Map(settings.rules.map(({ model, fallbacks }) => [resolve(model), fallbacks.map(resolved)]));
   }
 
-  /** Throws `validation_error` if the client may not name one of these models, or only one model. */
+  /** Throws `validation_error` if the client may not name one of the fallbacks, or may have no fallback at all. */
   checkModels({ fallbacks = [], client }: Pick<JobRequest, 'fallbacks' | 'client'>): void {
     for (const name of fallbacks) this.#router.checkModel(name, client);
     if (fallbacks.length > 0 && !this.#settings.mayFallBack(client))

@@ -1,7 +1,7 @@
 import type { FeatureKeyOption } from '../../shared/config/key-option-table.js';
 import { readCount } from '../../shared/config/key-values.js';
 
-/** Options of groups: jobs that may run at once, and turns that the members divide. */
+/** Options of groups: jobs that may run at once, and turns of all members together in each round of the queue. */
 export const keyOptions = {
   running: {
     read: (text) => String(readCount(text ?? '', 1, 1024)),

@@ -10,7 +10,9 @@ export function createPart(): WorkerPart {
 
 const header = priorityHeader.toLowerCase();
 
-/** Words of the APIs for SDKs. One that a client may not have is no error there. */
+/**
+ * Priorities by the `service_tier` of OpenAI's and Anthropic's APIs. A tier that the client may not use is no error.
+ */
 const byTier: ReadonlyMap<unknown, JobRequest['priority']> = new Map([
   ['flex', 'flex'],
   ['priority', 'preferred'],

@@ -9,7 +9,10 @@ import { exportOf } from './export.js';
 import { type calls, maxExportsAnHour, type Retention } from './shared.js';
 import { storedByCore } from './stored-data.js';
 
-/** Exports of a key holder with its sub-clients, because each reads everything and writes a record. */
+/**
+ * Largest number of exports an hour of a key holder with its sub-clients: each export reads everything and writes a
+ * record.
+ */
 const exportRate = { maxRequests: maxExportsAnHour, windowMs: 3_600_000 };
 
 const tooMany = `you may export ${maxExportsAnHour} times an hour`;

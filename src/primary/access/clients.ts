@@ -153,7 +153,10 @@ export class Clients {
     return new Set([...keys, ...this.#people.clients, ...keys.map(holderOf)]);
   }
 
-  /** Returns the options of a key, or of the line for a person. The line of a person does not apply to the own keys here. */
+  /**
+   * Returns the options of a key; of a person, those of the line that applies. A key that a person has made gets only
+   * its own options here.
+   */
   ownOptionsOf(client: string): KeyOptions {
     return this.#byClient.has(client) ? this.#optionsOf(client) : this.personOptions(client);
   }
@@ -410,7 +413,7 @@ function lentWorkerKey(
   if (lender === undefined) return null;
   const scopes = lender.scopes.filter((scope) => scope === 'ask' || scope === 'chat');
   const lent = { ...lender, digest, scopes, hasSubclients: false, lentId: id };
-  // A lent key that ends before its lender does not end with the group.
+  // The lent key expires before the key of its lender, so its end is not the end of the group.
   return expiresAt < earlier(Number.POSITIVE_INFINITY, lender.expiresAt)
     ? { ...lent, expiresAt, endsWith: undefined }
     : lent;

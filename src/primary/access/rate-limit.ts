@@ -4,7 +4,7 @@ import type { Rate } from '../../shared/config/api-keys.js';
 import type { RateVerdict } from '../../shared/ipc/protocol.js';
 import type { ClientRate } from './clients.js';
 
-// Only the needed files are loaded: all 36 files of the package take 8 MB.
+// rate-limiter-flexible: only these two files are loaded, because all 36 take 8 MB.
 export const MemoryLimiter = require('rate-limiter-flexible/lib/RateLimiterMemory.js') as typeof RateLimiterMemory;
 export const LimiterResult = require('rate-limiter-flexible/lib/RateLimiterRes.js') as typeof RateLimiterRes;
 

@@ -89,7 +89,7 @@ async function purgeAll(parts: UpkeepParts, client: string, by: Actor): Promise<
     removed = sumCounts(removed, report.removed);
     copies = report.copies;
   }
-  // conversations that were imported meanwhile
+  // Conversations may have been imported while the rest was removed: removes these, too.
   for (const each of clients) removeConversations(parts.conversations, each);
   await features.beforeAct({ act: 'client_purge_ended', ...record, counts: removed });
   host.log.warn('client_purged', { client });

@@ -312,7 +312,10 @@ export class ModelRouter<C extends Pick<NamedAdapter, 'name'> = ModelCli> {
     this.#accounts?.recordJob?.(route.cli, this.#accountJob(route, request));
   }
 
-  /** Throws `forbidden` if the client may not use an account of the CLI. It must be able to name the model. */
+  /**
+   * Throws `forbidden` if no account of the requested model's CLI serves this client. The caller has checked that the
+   * client may name the model.
+   */
   checkAccount(request: RoutedRequest): void {
     if (this.#accounts === null) return;
     const name = modelFor(request.model, this.#choiceOf(request.client));

@@ -37,7 +37,7 @@ import { oneHostGate, type TurnGate } from './turn-gate.js';
  */
 const replacementMs = 3000;
 
-/** Number of removed conversations whose ids are known. */
+/** Maximum number of removed conversations whose ids are remembered. */
 const maxRemoved = 10_000;
 
 /**

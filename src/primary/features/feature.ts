@@ -173,7 +173,10 @@ interface JobHooks {
   rank?(request: JobRequest): JobRank | null;
   /** Returns the gates of a job, by its client. Called at the admission, and again when groups have changed. */
   gatesOf?(request: JobRequest): readonly JobGate[];
-  /** Returns the turns that the client of a job divides with others; null for its own ones. Called like `gatesOf`. */
+  /**
+   * Returns the group whose turns in the queue the client of a job shares with its other members; null if the client
+   * has its own turns. Called like `gatesOf`.
+   */
   shareOf?(request: JobRequest): CommonShare | null;
   /** Returns why jobs of others go before this one while it waits, as sentences. Never throws. */
   precedenceOver?(request: Spender): readonly string[];
@@ -238,7 +241,10 @@ export interface PrimaryPart {
    * `removeClients` removes the same.
    */
   recordsOf?(client: string): ClientRecords;
-  /** Called before each act. Rejects if the act must be refused. */
+  /**
+   * Called before each act of an administrator, such as a purge or a reload (`OperatorAct`). Rejects if it must be
+   * refused.
+   */
   beforeAct?(act: OperatorAct): Promise<void>;
   /** Handlers of the calls of the feature. */
   readonly handlers: Readonly<Record<string, (request: never, ...signal: never[]) => unknown>>;

@@ -38,7 +38,10 @@ export interface RecordsChange<R, T> {
 
 /** Where the records with a name are stored. */
 export interface RecordsPlace extends Pick<StoredRecordsParts<never>, 'shared' | 'path'> {
-  /** The word for this place in reports about stored data. */
+  /**
+   * Where the records are stored, in the words of reports about stored data: `file`, `memory`, or the kind of the
+   * store.
+   */
   readonly place: string;
 }
 

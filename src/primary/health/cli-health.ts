@@ -28,7 +28,7 @@ export interface HealthParts {
   readonly publicName: (model: string | null) => string | null;
   readonly clients: SeenClients;
   readonly clock: Clock;
-  /** Returns a number from 0 to 1. */
+  /** Returns a random number, at least 0 and below 1, which spreads the times of checks. */
   readonly random: () => number;
   readonly log: Logger;
   readonly onChecked: (entry: ReadinessEntry) => void;
@@ -70,7 +70,7 @@ export class CliHealth {
   #saysNotReady = false;
   /** Whether the last check found that the login is missing. */
   #lacksLogin = false;
-  /** Last shortage of each model, by circuit; null is the account. */
+  /** Last quota or overload refusal of each model, by its circuit, and of the whole account, under null. */
   readonly #shortages = new Map<string | null, Shortage>();
 
   constructor(settings: HealthSettings, parts: HealthParts) {

@@ -57,8 +57,8 @@ export interface SharedRemovals {
   /** Sets what this host does while another one removes a client: it ends what runs, and starts nothing until the result is disposed. */
   listen(begin: (client: string) => Promise<Disposable>): void;
   /**
-   * Lets the other hosts do this until the result is disposed. Resolves when all have confirmed; rejects with
-   * `store_unavailable` if one does not.
+   * Makes all other hosts call what they have passed to `listen`, until the result is disposed. Resolves when all have
+   * confirmed; rejects with `store_unavailable` if one does not.
    */
   begin(client: string): Promise<Disposable>;
 }

@@ -143,7 +143,10 @@ export class AnswerOutput {
     return isCorrected ? this.#additions.map((each) => ({ ...each, at: 0 })) : this.#additions;
   }
 
-  /** Ends the current thought, and returns all. `isCorrected`: whether the final text differs from the sent text. */
+  /**
+   * Ends the current thought, and returns all thoughts. `isCorrected`: whether the final text differs from the sent
+   * text.
+   */
   thoughts(isCorrected: boolean): readonly Thought[] {
     this.#thoughts.close(this.#place);
     return this.#thoughts.in(this.#place.at, isCorrected);

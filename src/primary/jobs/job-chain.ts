@@ -70,7 +70,8 @@ export class JobChain {
     if (messageCount === 0) this.before = null;
     // with results, the real id ends a process that still waits for them
     else if (this.isLive || hasResults) this.before = state;
-    // An answered history without a process is either one that has lost it, or a beginning whose next message is replaced.
+    // The relay has answered this history, but no process has it: the process was lost, or the client replaces a
+    // message after it.
     else if (this.#isContinued) this.before = { ...state, id: unusedId, beginnings: [whole] };
     else this.before = { ...state, id: unusedId, beginnings: this.#beginnings, isUnknown: true };
   }

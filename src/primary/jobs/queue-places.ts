@@ -39,7 +39,7 @@ interface Whole {
 interface Division {
   readonly whole: Whole;
   readonly part: QueuePart;
-  /** Places and bytes of the whole that the part may use; infinite if it is the only active one. */
+  /** Places and bytes that the part may use of `whole`; infinite if no other part of it is active. */
   readonly share: Amount;
   /** Number of places reserved for other parts. */
   readonly reserved: number;

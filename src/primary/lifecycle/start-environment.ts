@@ -26,7 +26,7 @@ export interface OtherSettings {
   readonly keepsOwn: boolean;
   /** Texts of files by path, to be used instead of reading them. */
   readonly files: ReadonlyMap<string, string>;
-  /** Cgroups of the other service; null if they are unknown. */
+  /** Cgroups of the systemd unit of the service whose settings are read; null if they are unknown. */
   readonly cgroups: UnitCgroups | null;
 }
 

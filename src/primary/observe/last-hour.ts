@@ -105,7 +105,10 @@ export class LastHour {
     return [...this.#steps].sort(([one], [other]) => one - other).map(([, body]) => body);
   }
 
-  /** Adds up the minutes of the steps that have ended. Called at least once an hour, before minutes are removed. */
+  /**
+   * Adds up the minutes of each five-minute step that has ended. Called at least once an hour, before minutes are
+   * removed.
+   */
   #endSteps(current: number): void {
     const open = stepOf(current);
     for (const step of new Set([...this.#minutes.keys()].map(stepOf))) {

@@ -30,7 +30,10 @@ export interface JobListeners {
 /** Returns the observer that counts and logs jobs. */
 export function observeJobs(listeners: JobListeners): JobObserver {
   const { jobs, clients, usage, lastHour, features, sizes, tokenFactors, log } = listeners;
-  /** The stderr of a program may quote its client. */
+  /**
+   * Returns the end of a job without stderr if nothing of its client may be stored: stderr may contain texts of the
+   * client.
+   */
   const shownEnd = ({ client }: JobRequest, end: JobEnd): JobEnd =>
     end.outcome === 'ok' || features.mayStore(client)
       ? end

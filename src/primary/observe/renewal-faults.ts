@@ -11,7 +11,10 @@ const reasons = {
   memory: 'memory is short',
 } as const;
 
-/** Returns the renewals and rewindings of these CLIs that fail or are paused, and why. */
+/**
+ * Returns the failed or paused attempts of these CLIs to empty a process for the next question (renewal) or to go back
+ * in its conversation (rewinding), and why.
+ */
 export function renewalFaultsOf(clis: readonly Pick<ModelCli, 'name' | 'accountName' | 'pool'>[]): RenewalFaultBody[] {
   return clis.flatMap(({ name: cli, accountName, pool }) =>
     pool.renewalFaults.map((fault) => {

@@ -118,7 +118,7 @@ export async function addressFault(
     ...featurePorts.map(({ number, variable }) => ['bind ', number, variable] as const),
   ];
   const other = otherAddresses.find(([begin, wanted]) => message.startsWith(begin) && message.endsWith(`:${wanted}`));
-  // For example the error of a socket passed by systemd.
+  // The message does not name the main address, for example if systemd has passed the socket: then no advice applies.
   if (other === undefined && !message.includes(`${host}:${mainPort}`)) return message;
   const [port, wayOut] =
     other === undefined ? [mainPort, otherPort] : [Number(other[1]), `choose another port with ${other[2]}`];

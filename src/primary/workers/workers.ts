@@ -206,9 +206,9 @@ export class Workers {
   }
 
   /**
-   * Replaces a worker in which nothing caught an exception, as a reload does, so that its open requests finish.
-   * Replaces none while as many workers as there are slots finish their answers, so that repeated exceptions fill no
-   * memory.
+   * Replaces a worker after an uncaught exception, as a reload does, so that its open requests finish. Does nothing
+   * while as many replaced workers as the service has workers (`size`) still finish answers, so that repeated
+   * exceptions fill no memory.
    */
   #onUncaughtException(handle: WorkerHandle): void {
     this.#observer.workerFailed();

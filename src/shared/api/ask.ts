@@ -168,7 +168,7 @@ export function checkedJson(schema: object, path: string): string {
   return text;
 }
 
-/** Returns null for a schema that is much too large. */
+/** Returns a schema as JSON; null if it is much too large. */
 function jsonOf(schema: object, path: string): string | null {
   try {
     return isLargeJson(schema, maxSchemaBytes) ? null : JSON.stringify(schema);

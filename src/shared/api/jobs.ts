@@ -4,6 +4,7 @@ import { operations, waitReasons } from '../job.js';
 import { askResult } from './ask.js';
 import { chatResult } from './chat.js';
 import { errorBody } from './error.js';
+import { describeWaitReasons } from './wait-reasons.js';
 
 /** Jobs in the API: jobs with an open request, and background jobs, which continue without a request. */
 
@@ -40,10 +41,11 @@ const listedJob = z
       description:
         'For a queued job: the number of slots that must become free before it starts, if nothing else changes.',
     }),
-    reason: z.enum(waitReasons).nullable().optional().meta({
-      description:
-        'For a queued job: the reason. All slots are taken, or waiting callers have priority (`slot`); its client (`client`), or its model CLI (`cli`), runs its maximum number of jobs; an earlier turn of its conversation is not finished (`conversation`); the account of its model CLI is blocked (`account`).',
-    }),
+    reason: z
+      .enum(waitReasons)
+      .nullable()
+      .optional()
+      .meta({ description: describeWaitReasons('a queued job') }),
     created_at: time,
     started_at: time.nullable(),
     ended_at: time.nullable(),

@@ -8,6 +8,7 @@ import {
   reasonBody,
   renewalFaultBody,
 } from './health.js';
+import { describeWaitReasons } from './wait-reasons.js';
 
 const count = z.int().nonnegative();
 const time = z.iso.datetime({ precision: 3 });
@@ -56,10 +57,10 @@ const queueBody = z.strictObject({
         client: clientName,
         waiting: z.int().positive(),
         oldest_since: time,
-        reason: z.enum(waitReasons).optional().meta({
-          description:
-            'Reason why the oldest job waits: all slots are taken (`slot`); its client (`client`), or its model CLI (`cli`), runs its maximum number of jobs; or an earlier turn of its conversation is not finished (`conversation`).',
-        }),
+        reason: z
+          .enum(waitReasons)
+          .optional()
+          .meta({ description: describeWaitReasons('the oldest job') }),
       }),
     )
     .meta({ description: 'Longest wait first; at most 50.' }),

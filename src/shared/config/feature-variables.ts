@@ -36,7 +36,7 @@ export interface FeatureSettings {
   readonly readBack: boolean;
 }
 
-/** Settings without the features that have their variables. */
+/** Values of these settings if the features that have their variables are absent. */
 const absentSettings: FeatureSettings = { console: 'off', maxJobs: 0, readBack: false };
 
 /** Returns the settings that variables of features give to other parts of the service. */

@@ -286,7 +286,7 @@ function checkModelOptions(...parts: readonly Partial<KeyOptions>[]): void {
   if (names.length > maxByModel) throw new Error(`there must be at most ${maxByModel} options for one model`);
 }
 
-/** Joins parsed options. The options of features stay beside each other. */
+/** Merges parsed options. `featureOptions` are merged name by name; later ones do not replace the whole. */
 function joined(parts: readonly Partial<KeyOptions>[]): Partial<KeyOptions> {
   const added = parts.flatMap(({ featureOptions }) => Object.entries(featureOptions ?? {}));
   return Object.assign({}, ...parts, added.length > 0 && { featureOptions: Object.fromEntries(added) });

@@ -9,7 +9,7 @@ interface SocketHandle {
   readonly fd: number;
   /** Number of bytes that were passed to the handle. */
   readonly bytesWritten: number;
-  /** Number of those bytes that the kernel has not accepted yet. */
+  /** Number of the `bytesWritten` that the kernel has not accepted yet. */
   readonly writeQueueSize: number;
   setBlocking(isBlocking: boolean): void;
   readStop(): void;

@@ -6,7 +6,9 @@ import { cookieIn, killNow } from './proc.js';
 
 /** Number of passes in a row without a matching process after which the chase ends. */
 const quietPasses = 20;
-/** The same number if unknown processes vanish during the passes before they are read. */
+/**
+ * Number of quiet passes in a row if a process vanished before it could be read, so that it may have been one of ours.
+ */
 const quietPassesWithVanished = 150;
 /** Number of passes in which a process without a cookie is read. Its cookie is invisible during an exec. */
 const maxReads = 5;

@@ -90,7 +90,7 @@ export const codeTable = {
 interface ReasonFacts {
   /** Kind in the APIs of other programs; omitted if they report only that the model failed. */
   readonly kind?: 'request' | 'not_found' | 'quota' | 'overloaded';
-  /** Code that these APIs have for the reason, if it is not the same word. */
+  /** Code for the reason in the APIs of other programs, if it differs from the reason. */
   readonly foreignCode?: string;
   /** Whether the same request may succeed when it is sent again. Omitted if it may. */
   readonly mayPass?: false;

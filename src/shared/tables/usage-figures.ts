@@ -1,7 +1,7 @@
 interface FigureFacts {
   /** Field of a row of GET /usage in which the figure is; null for the row itself. */
   readonly group: 'tokens' | null;
-  /** Name of the figure there. In CSV, `_tokens` is added for the group `tokens`. */
+  /** Name of the figure in its group, or in the row. In CSV, `_tokens` is added for the group `tokens`. */
   readonly field: string;
   /** Unit: only an amount in US dollars may be unknown (null). A time is stored in milliseconds, reported in seconds. */
   readonly unit: 'count' | 'usd' | 'time';

@@ -19,7 +19,7 @@ export function onOneLine(json: string): string {
   return json.replaceAll(/[\r\n]/g, ' ');
 }
 
-/** Inserts an answer into its places. */
+/** Replaces each place of a frame by the answer, or by a part of it. */
 export function filledFrame(frame: AnswerFrame, answer: string): string {
   const parts = frame.map((part) => {
     if (typeof part === 'string') return part;

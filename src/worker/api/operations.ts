@@ -15,7 +15,7 @@ import type { AsyncHandler, Primary, Reply } from '../http/exchange.js';
 import { sendJson, sendWritten } from '../http/responses.js';
 import { defaultFirst } from './doors.js';
 
-/** Lifetime of the cached answer. Apart from the uptime, it changes only with a readiness check. */
+/** How long the answer to GET /version is cached. Apart from the uptime, it changes only with a readiness check. */
 const versionAgeMs = 100;
 
 /** `seesPids`: whether a request may see the process ids of the workers. */

@@ -245,7 +245,7 @@ export function ownRequest(job: RequestedJob): ParsedRequest {
   return { job, model, ...nothing, effortField: 'effort', imageField: null, documentField: null, schemaWish: null };
 }
 
-/** Fields in one header. Proxies often allow 4 KB for all headers. */
+/** Maximum number of fields in `X-Ignored-Parameters`. Proxies often allow 4 KB for all headers. */
 export const maxIgnored = 40;
 
 /** Sets `X-Fallback`: the models that could not answer, and why. Has no effect after the headers are sent. */

@@ -18,7 +18,7 @@ export interface Serials {
 
 export interface LauncherSettings {
   readonly instance: Instance;
-  /** Shared by all launchers that use the same folders. */
+  /** Counter of started processes, shared by all launchers that use the same folders. */
   readonly serials: Serials;
   /** Private folder of the service, mode 0700, for the files of the processes. */
   readonly runtimeDirectory: string;

@@ -23,7 +23,7 @@ export class ProgramInput {
     const isLong = typeof text !== 'string' || text.length > pieceUnits;
     if (!this.#isWriting && !isLong) return void this.#stdin.write(text);
     this.#waiting.push(typeof text === 'string' ? [text] : text);
-    // Without the rest of its input, the program ends, and so does its turn.
+    // A piece that cannot be made ends stdin: without the rest of its input, the program ends, and so does its turn.
     if (!this.#isWriting) this.#writeWaiting().catch(() => this.#stdin.end());
   }
 

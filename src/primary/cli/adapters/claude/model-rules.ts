@@ -91,7 +91,8 @@ export class ClaudeModels {
 
   /** Records the list of the CLI. */
   noteList(models: readonly ListedModel[]): void {
-    // Models without the field have no effort if others have it.
+    // If the CLI sends `supportsEffort` for any model, a model without it has no efforts; if for none, efforts are
+    // unknown.
     const listsEffort = models.some(({ supportsEffort }) => supportsEffort === true);
     for (const { value, resolvedModel, supportsEffort, supportedEffortLevels: levels } of models) {
       if (resolvedModel === undefined) continue; // an older version
