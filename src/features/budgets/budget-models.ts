@@ -26,8 +26,24 @@ export class BudgetModels {
 
   /** Whether a budget for a model counts the jobs of one of these models. An empty name is that of the default model. */
   isAmong(model: string, names: readonly string[]): boolean {
-    const limited = this.#namesOf(this.resolve(model));
-    return names.some((name) => this.#namesOf(name).some((each) => limited.includes(each)));
+    const budgetName = this.resolve(model);
+    const limited = this.#namesOf(budgetName);
+    const isLimited = (name: string) => limited.includes(name) || this.#isShortFor(budgetName, name);
+    return names.some((name) => this.#namesOf(name).some(isLimited));
+  }
+
+  /** Whether the first name is a short one for models such as this, which may not have answered for it yet. */
+  #isShortFor(short: string, name: string): boolean {
+    const [limited, named] = [this.#names.split(short), this.#names.split(name)];
+    if (limited.model === null || named.cli !== limited.cli) return false;
+    const isShort = limited.cli.adapter.shortNames?.includes(limited.model) === true;
+    return (
+      isShort &&
+      named.model
+        ?.toLowerCase()
+        .split(/[^a-z0-9]+/)
+        .includes(limited.model) === true
+    );
   }
 
   /** Returns a warning for each of the first models that the programs do not know: such a budget limits nobody. */

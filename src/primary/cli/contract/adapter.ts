@@ -454,6 +454,8 @@ export interface Adapter {
   readonly models: readonly string[] | null;
   /** Names of this form are models of the program, listed or not. An alias does not replace them. */
   readonly modelForm?: RegExp;
+  /** Short names, each of which stands for a model with this word in its full name. */
+  readonly shortNames?: readonly string[];
   /** Whether the program has no default model, so that a request must name one. */
   readonly needsModel?: boolean;
   /** Whether the program reports the cost of each answer, so that keys may have a limit in dollars. */

@@ -13,6 +13,7 @@ import { jobDone, jobFailed, jobRequest } from '../../../support/jobs/job-record
 const period = { since: null, until: null } as const;
 const aliases: Readonly<Record<string, string>> = { best: 'opus' };
 const models = ['opus', 'sonnet', 'default'];
+const cli = { adapter: { models, shortNames: ['opus', 'sonnet'] } };
 
 /** Budgets over the usage of a service with this keys file, whose aliases have a fixed list. */
 function budgetsOf(lines: readonly string[], clock = new FakeClock()) {
@@ -23,7 +24,7 @@ function budgetsOf(lines: readonly string[], clock = new FakeClock()) {
   const names = {
     resolveConfigured: (name: string) => aliases[name] ?? name,
     isModel: (name: string) => models.includes(name),
-    split: (model: string) => ({ cli: { adapter: { models } }, model }),
+    split: (model: string) => ({ cli, model }),
     choice: { allowed: null },
   };
   const parts = { host: { clock }, clients, recentUsage, router: { names }, usage: ledger };
@@ -79,6 +80,15 @@ describe('A budget for one model', () => {
     const names = ['opus', 'claude-opus-9', null];
     expect(names.map((name) => refusal('key ada', name))).toEqual(names.map(() => expect.stringContaining('3 of 3')));
     expect(refusal('key ada', 'sonnet')).toBeNull();
+  });
+
+  it('under a short name limits each model with this word in its name, also if no job has asked for the short name', () => {
+    const { ended, refusal } = budgetsOf([lineOf('ada', 'opus:tokens=2/day')]);
+    ended('key ada', { requested: 'claude-opus-9' }, 'claude-opus-9');
+    ended('key ada', { requested: '' }, 'claude-opus-9');
+    for (const name of ['claude-opus-9', 'claude-opus-8-1[1m]', 'OPUS', 'us.anthropic.claude-opus-9-v1:0', null])
+      expect(refusal('key ada', name)).toContain('2 of 2');
+    for (const name of ['sonnet', 'opusplan', 'claude-sonnet-9']) expect(refusal('key ada', name)).toBeNull();
   });
 
   it('counts a job that another model has answered for that model, and a failed job for the requested one', () => {

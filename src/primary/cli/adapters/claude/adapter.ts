@@ -79,6 +79,7 @@ export function claudeAdapter(command: readonly [string, ...string[]], options: 
     env: environment,
     models: null,
     modelForm,
+    shortNames: ['opus', 'sonnet', 'haiku'],
     learn: (consult) => learn(consult, options),
   };
 }
