@@ -141,7 +141,9 @@ export function modelUsage(owner: string, model: string): string {
 /** Splits a name as `modelUsage` makes it. The model of any other name is null. */
 export function usedModelIn(name: string): readonly [owner: string, model: string | null] {
   const at = isAddedUsage(name) ? name.lastIndexOf(modelSign) : -1;
-  return at < 0 ? [name, null] : [name.slice(0, at), decodeURIComponent(name.slice(at + modelSign.length))];
+  const [owner, encoded] = [name.slice(0, Math.max(at, 0)), name.slice(at + modelSign.length)];
+  if (at < 0 || !/^(?:[^%]|%[0-7][0-9A-F])+$/.test(encoded)) return [name, null]; // a group may have such a name
+  return [owner, decodeURIComponent(encoded)];
 }
 
 /**
