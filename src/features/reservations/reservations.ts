@@ -56,8 +56,7 @@ export class Reservations {
 
   /** Reserved slots by group, at present. */
   get reservedSlots(): Readonly<Record<string, number>> {
-    const groups = new Set(this.#active.map(({ group }) => group));
-    return Object.fromEntries([...groups].map((group) => [group, this.#slotsOf(group)]));
+    return Object.fromEntries(this.shown.map(({ group, slots }) => [group, slots]));
   }
 
   get #active(): Reservation[] {
@@ -67,9 +66,12 @@ export class Reservations {
 
   /** Reserved slots by group, for the status: until the first of its reservations ends. */
   get shown(): ReservedSlots[] {
-    return Object.entries(this.reservedSlots).map(([group, slots]) => {
+    const active = this.#active; // the time passes
+    return Array.from(new Set(active.map(({ group }) => group)), (group) => {
+      const ofGroup = active.filter((each) => each.group === group);
+      const slots = ofGroup.reduce((sum, each) => sum + each.slots, 0);
       const running = this.#parts.room.runningAtGate(gateName(group));
-      return { group, slots, running, until: timestamp(this.#endOf(group)) };
+      return { group, slots, running, until: timestamp(Math.min(...ofGroup.map(({ endsAt }) => endsAt))) };
     });
   }
 
@@ -178,10 +180,6 @@ export class Reservations {
       if (wanted.slots > left)
         throw invalid('slots', `only ${left} of ${maxActive} slots are not reserved at ${timestamp(at)}`);
     }
-  }
-
-  #endOf(group: string): number {
-    return Math.min(...this.#active.flatMap((each) => (each.group === group ? each.endsAt : [])));
   }
 
   #slotsOf(group: string): number {

@@ -65,6 +65,23 @@ const refusal = (path: string) =>
   expect.objectContaining({ code: 'validation_error', details: [{ path, message: expect.any(String) }] });
 
 describe('A reservation', () => {
+  it.each([60, 61, 62])(
+    'that ends while the status is read is in it with its end, or not at all (%p s)',
+    async (seconds) => {
+      let reads = 0;
+      const clock = new (class extends FakeClock {
+        override now(): number {
+          return super.now() + 1000 * reads++;
+        }
+      })();
+      const { reservations, reserve } = await create({ clock });
+      await reserve(0, 1000 * seconds);
+      for (let count = 0; count < 80; count++)
+        for (const { until } of reservations.shown) expect(until).toMatch(/^\d{4}-/);
+      expect(reservations.shown).toEqual([]);
+    },
+  );
+
   it('is in the status while it holds, and is why jobs of others wait while jobs of its group run or wait', async () => {
     const { reservations, reserve, admit, clock } = await create({ maxActive: 2 });
     await reserve(0, 2 * hour, 1);
