@@ -81,6 +81,7 @@ export class Courses {
       const present = this.#membersOf(course, new Map());
       const members = new Set(present.map(({ name }) => name));
       const taken = new Set(this.#parts.clients.keyNames);
+      const formerOf = clientsByName(this.#parts.known.of(course));
       const [added, staying]: [Enrolment['added'], string[]] = [[], []];
       for (const [login, { index, key, id }] of people) {
         const name = this.#nameOf(course, login, index);
@@ -90,8 +91,8 @@ export class Courses {
           if (taken.has(name)) throw invalid(`logins.${index}`, `another key already has the name ${name}`);
           taken.add(name);
           const identity = { name, client, digest: digestOf(key), owner: `@${course}`, madeAt: this.#parts.now() };
-          const former = this.#formerOf(course, name);
-          made.push({ ...identity, groups: [], ...(former.length > 0 && { former }), ...checked, group: course });
+          const former = formerOf.get(name);
+          made.push({ ...identity, groups: [], ...(former && { former }), ...checked, group: course });
           added.push({ login, name, client, key });
         }
       }
@@ -200,11 +201,6 @@ export class Courses {
     return { name: line.name, until, limits, members: present.length, ...members.reduce<Used>(sumOf, unused) };
   }
 
-  /** Returns the clients that a person had in a course under this name before. */
-  #formerOf(course: string, name: string): string[] {
-    return this.#parts.known.of(course).flatMap((member) => (member.name === name ? [member.client] : []));
-  }
-
   /** Returns the members, then those who have left. The usage of a member who has come back is in one line. */
   #allMembersOf(course: string, usage: ReadonlyMap<string, Used>): MemberView[] {
     const present = this.#membersOf(course, usage);
@@ -273,6 +269,17 @@ function eachOf(chain: readonly GroupLine[]): Partial<KeyOptions> {
 /** Whether a line makes its group a course. */
 function isCourse({ name, expiresAt = null }: GroupLine): boolean {
   return courseName.test(name) && expiresAt !== null;
+}
+
+/** Returns the clients that each person has had. */
+function clientsByName(members: readonly KnownMember[]): ReadonlyMap<string, readonly string[]> {
+  const clients = new Map<string, string[]>();
+  for (const { name, client } of members) {
+    const known = clients.get(name) ?? [];
+    known.push(client);
+    clients.set(name, known);
+  }
+  return clients;
 }
 
 function noMember(): RelayError {
