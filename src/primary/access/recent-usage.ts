@@ -26,7 +26,7 @@ interface UsageAdder extends UsageCounter {
 }
 
 /** Returns the further names under which the usage of a job is counted that asked or got one of these models. */
-export type AddedNames = (request: Spender, models: readonly string[]) => readonly string[];
+type AddedNames = (request: Spender, models: readonly string[]) => readonly string[];
 
 /** Client and groups for which a job is counted. */
 export type Spender = Pick<JobRequest, 'client' | 'groups'>;
