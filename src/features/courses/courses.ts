@@ -2,14 +2,7 @@ import type { PrimaryCore } from '../../primary/features/feature.js';
 import { figureIn, type UsageRow } from '../../shared/api/usage.js';
 import { jobCounts } from '../../shared/api/usage-csv.js';
 import { holderOf, keyClient, ssoClient, writeClientId } from '../../shared/client.js';
-import {
-  type ApiKey,
-  clientOf,
-  digestOf,
-  type GroupLine,
-  type KeyOptions,
-  plainOptions,
-} from '../../shared/config/api-keys.js';
+import { clientOf, digestOf, type GroupLine, type KeyOptions, plainOptions } from '../../shared/config/api-keys.js';
 import { GroupLines } from '../../shared/config/group-lines.js';
 import type { OptionTable } from '../../shared/config/key-options.js';
 import { dayText } from '../../shared/config/key-values.js';
@@ -39,6 +32,14 @@ interface CoursesParts extends Pick<PrimaryCore, 'usageJournal'> {
   /** Present and former members. */
   readonly known: Pick<KnownMembers, 'of'>;
   readonly now: () => number;
+}
+
+/** Key of a member, or line of a person who is one. */
+interface MemberLine {
+  readonly line: KeyOptions & { readonly name: string };
+  readonly client: string;
+  /** Whether the member was added over HTTP. */
+  readonly isKept: boolean;
 }
 
 type Used = Pick<MemberView, 'jobs' | 'failed' | 'tokens' | 'cost_usd'>;
@@ -78,8 +79,7 @@ export class Courses {
       const line = this.#findOpen(by, course);
       const checked = this.#limitsOf(line, plainOptions, options);
       const made: MadeKey[] = [];
-      const present = this.#membersOf(course, new Map());
-      const members = new Set(present.map(({ name }) => name));
+      const members = new Set(this.#linesIn(new Set([course])).map(({ line: { name } }) => name));
       const taken = new Set(this.#parts.clients.keyNames);
       const formerOf = clientsByName(this.#parts.known.of(course));
       const [added, staying]: [Enrolment['added'], string[]] = [[], []];
@@ -105,10 +105,8 @@ export class Courses {
 
   /** Members of all courses at present. */
   get present(): KnownMember[] {
-    const courses = this.#parts.clients.groupLines.filter(isCourse);
-    return courses.flatMap(({ name: course }) =>
-      this.#membersOf(course, new Map()).map(({ name, client }) => ({ course, name, client })),
-    );
+    const courses = new Set(this.#parts.clients.groupLines.filter(isCourse).map(({ name }) => name));
+    return this.#linesIn(courses).map(({ line: { group, name }, client }) => ({ course: group ?? '', name, client }));
   }
 
   async limit(by: Actor, course: string, name: string, options: MemberChanges): Promise<MemberView> {
@@ -167,7 +165,7 @@ export class Courses {
   }
 
   #isMember(course: string, name: string): boolean {
-    return this.#membersOf(course, new Map()).some((member) => member.name === name);
+    return this.#linesIn(new Set([course])).some(({ line }) => line.name === name);
   }
 
   #nameOf(course: string, login: string, index: number): string {
@@ -217,34 +215,43 @@ export class Courses {
     ];
   }
 
-  /** Returns the members of a course, without its teachers. `usage`: by holder. */
+  /** Returns the members of a course. `usage`: by holder. */
   #membersOf(course: string, usage: ReadonlyMap<string, Used>): MemberView[] {
-    const { clients, keys } = this.#parts;
+    const { clients } = this.#parts;
+    const each = eachOf(new GroupLines(clients.groupLines).chainOf(course));
     const usedBy = (client: string) =>
-      [client, ...clients.formerClientsOf(client)].map((each) => usage.get(each) ?? unused).reduce(sumOf);
-    const isIn = ({ group, featureOptions }: KeyOptions) => group === course && featureOptions[adminName] === undefined;
-    const isPerson = (name: string) => name !== '*' && !name.startsWith('group:');
-    const memberOf = (key: KeyOptions & { readonly name: string }, client: string, mayChange: boolean): MemberView => ({
-      ...{ name: key.name, client, may_change: mayChange, limits: this.#limitTexts(key, mayChange ? course : null) },
+      [client, ...clients.formerClientsOf(client)].map((one) => usage.get(one) ?? unused).reduce(sumOf);
+    return this.#linesIn(new Set([course])).map(({ line, client, isKept }) => ({
+      ...{ name: line.name, client, may_change: isKept, limits: this.#limitTexts(line, isKept ? each : {}) },
       ...usedBy(client),
-    });
+    }));
+  }
+
+  /** Returns the keys of the members of these courses and the lines of people in them, without teachers. */
+  #linesIn(courses: ReadonlySet<string>): MemberLine[] {
+    const { clients, keys } = this.#parts;
+    const isIn = ({ group, featureOptions }: KeyOptions) =>
+      group !== null && courses.has(group) && featureOptions[adminName] === undefined;
+    const isPerson = (name: string) => name !== '*' && !name.startsWith('group:');
     return [
-      ...clients.operatorKeys.filter(isIn).map((key: ApiKey) => memberOf(key, keyClient(key.name), false)),
+      ...clients.operatorKeys.filter(isIn).map((line) => ({ line, client: keyClient(line.name), isKept: false })),
       ...clients.personLines
         .filter((line) => isIn(line) && isPerson(line.name))
-        .map((line) => memberOf(line, ssoClient(line.name), false)),
+        .map((line) => ({ line, client: ssoClient(line.name), isKept: false })),
       ...keys.all
         .filter((key) => isIn(key) && isOfNobody(key))
-        .map((key) => memberOf(key, clientOf(key), isKeptBy(key, course))),
+        .map((line) => ({ line, client: clientOf(line), isKept: isKeptBy(line, line.group ?? '') })),
     ];
   }
 
-  /** Returns the own limits of a member. `course`: the one whose limits of each member are above them; null for none. */
-  #limitTexts(options: KeyOptions, course: string | null): string[] {
-    const { keyOptions, clients } = this.#parts;
-    const each = course === null ? {} : eachOf(new GroupLines(clients.groupLines).chainOf(course));
-    const [own, texts] = [options, keyOptions.bounded(options, each)].map((all) => keyOptions.textsOf(all));
-    return memberOptions.flatMap((name) => (own?.[name] === undefined ? [] : [`${name}=${texts?.[name]}`]));
+  /** Returns the own limits of a member. `each`: limits that are above them. */
+  #limitTexts(options: KeyOptions, each: Partial<KeyOptions>): string[] {
+    const { keyOptions } = this.#parts;
+    const own = keyOptions.textsOf(options);
+    const names = memberOptions.filter((name) => own[name] !== undefined);
+    if (names.length === 0) return [];
+    const texts = keyOptions.textsOf(keyOptions.bounded(options, each));
+    return names.map((name) => `${name}=${texts[name]}`);
   }
 
   /** Returns the usage of each key and each person, with the usage of its sub-clients and own keys. */
