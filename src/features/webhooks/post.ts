@@ -8,7 +8,10 @@ export type AttemptResult =
   /** `isFinal`: the receiver no longer exists, so that no further attempt is made. */
   | { readonly kind: 'failed'; readonly reason: string; readonly isFinal: boolean };
 
-/** Sends a notice until the signal aborts. `isOfClient`: whether a client has named the receiver. Never rejects. */
+/**
+ * Sends a notice until the signal aborts, and leaves no open connection. `isOfClient`: whether a client has named the
+ * receiver. Never rejects.
+ */
 export type PostNotice = (
   url: string,
   headers: Readonly<Record<string, string>>,
@@ -31,7 +34,7 @@ export function noticePoster(version: string, find?: FindAddresses): PostNotice 
     const headers = { ...sent, 'user-agent': `prompt-relay/${version}` };
     try {
       const answer = await sendPost({ url, headers, body, signal, lookup: isOfClient ? ofClients : ofOperator });
-      readRest(answer).catch(() => {}); // the status counts, whatever becomes of the rest
+      await readRest(answer).catch(() => {}); // the status counts, whatever becomes of the rest
       return resultOf(answer.statusCode ?? 0);
     } catch (error) {
       const reason = signal.aborted ? (signal.reason as Error).message : connectionFault(error);

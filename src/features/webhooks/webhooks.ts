@@ -46,7 +46,7 @@ interface Lane {
 const checkMs = 5000;
 /** Time after which another attempt may be made for a delivery whose host has not reported one. */
 const leaseMs = 20_000;
-/** Longest attempt, to the head of the answer. */
+/** Longest attempt. */
 const attemptMs = 10_000;
 /** Time for which a receiver gets nothing of a client after a failed attempt. */
 const restMs = 5000;

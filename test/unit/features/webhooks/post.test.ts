@@ -43,7 +43,7 @@ describe('An attempt to deliver a notice', () => {
     expect(other.notices).toEqual([]);
   });
 
-  it('does not wait for the end of an answer, and reads only a few kilobytes of it', async () => {
+  it('reads only a few kilobytes of an answer', async () => {
     const { promise: closed, resolve } = withResolvers<number>();
     await using receiver = await answering((res) => {
       let written = 0;
@@ -55,6 +55,18 @@ describe('An attempt to deliver a notice', () => {
     });
     expect(await post(receiver.url, {}, body, never, true)).toEqual({ kind: 'accepted' });
     expect(await closed).toBeLessThan(32 * 1024 ** 2); // the buffers of the system
+  });
+
+  it('succeeds if the answer does not end, and leaves no connection open', async () => {
+    const { promise: closed, resolve } = withResolvers();
+    const cutting = new AbortController();
+    await using receiver = await answering((res) => {
+      res.on('close', resolve).writeHead(200).write('a');
+      setTimeout(() => cutting.abort(new Error('no answer in 10 s')), 200);
+    });
+    expect(await post(receiver.url, {}, body, cutting.signal, true)).toEqual({ kind: 'accepted' });
+    expect(cutting.signal.aborted).toBe(true);
+    await closed;
   });
 
   it('ends when it is aborted, and then has closed its connection', async () => {
