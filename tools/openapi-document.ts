@@ -354,14 +354,14 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
   },
   'GET /openapi.yaml': {
     id: 'getOpenApi',
-    summary: 'This document',
+    summary: 'The description of this API',
     description: 'The document is generated from the schemas that check requests.',
     ok: 'application/yaml',
     okText: 'OpenAPI 3.1.',
   },
   'GET /docs': {
     id: 'getDocs',
-    summary: 'This document as an interactive page',
+    summary: 'The description of this API as an interactive page',
     description: 'The page loads nothing from other hosts.',
     ok: 'text/html',
     okText: 'Swagger UI.',
