@@ -38,7 +38,11 @@ export const createBudgets: CreatePrimaryPart = ({ host, clients, recentUsage, r
 export function usedRatio(uses: () => readonly LimitUse[]): FeatureMetric {
   return {
     ...{ name: 'client_budget_used_ratio', ...metrics.client_budget_used_ratio },
-    read: () => sharesBy(uses().slice(0, maxKeyLabels)),
+    read: () => {
+      const listed = uses();
+      const ofModels = listed.filter(({ model }) => model !== undefined); // a client may set several for an own key
+      return sharesBy([...listed.filter(({ model }) => model === undefined), ...ofModels].slice(0, maxKeyLabels));
+    },
   };
 }
 

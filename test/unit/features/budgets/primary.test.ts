@@ -36,8 +36,11 @@ it('The metric of budgets has the used share of each budget of a key, for at mos
   ];
   expect(series.map((labels) => both.value(`client_budget_used_ratio{${labels}}`))).toEqual([1.25, 0.25, 1.25]);
   budgets = Array.from({ length: 300 }, (_, number) => use(`key-${number}`));
+  const ofModels = Array.from({ length: 300 }, (_, number) => ({ ...use('key-0'), model: `model-${number}` }));
+  budgets = [...ofModels, ...budgets];
   const { samples } = await read();
   expect(samples).toHaveLength(200);
+  expect(samples.filter(({ labels }) => labels.model !== undefined)).toEqual([]);
   expect(samples.filter(({ labels }) => labels.client === 'alice')).toEqual([]);
 });
 
