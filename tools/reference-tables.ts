@@ -112,8 +112,8 @@ function familyRows(): string[][] {
 }
 
 /** Returns the text of this page with the rows of its tables. The two lines above the rows of a table stay. */
-export async function withReferenceTables(page: string, text: string): Promise<string> {
-  return (await referenceTables()).filter((table) => table.page === page).reduce(withRows, text);
+export function withReferenceTables(tables: readonly ReferenceTable[], page: string, text: string): string {
+  return tables.filter((table) => table.page === page).reduce(withRows, text);
 }
 
 function withRows(text: string, { page, heading, rows }: ReferenceTable): string {
@@ -127,9 +127,10 @@ function withRows(text: string, { page, heading, rows }: ReferenceTable): string
 }
 
 async function writeTables(): Promise<void> {
-  for (const page of new Set((await referenceTables()).map((table) => table.page))) {
+  const tables = await referenceTables();
+  for (const page of new Set(tables.map((table) => table.page))) {
     const path = join(root, page);
-    writeFileSync(path, await withReferenceTables(page, readFileSync(path, 'utf8')));
+    writeFileSync(path, withReferenceTables(tables, page, readFileSync(path, 'utf8')));
   }
 }
 

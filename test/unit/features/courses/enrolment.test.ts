@@ -43,7 +43,7 @@ it('Many members are enrolled with their former clients, which are read once', a
   expect(reads).toBe(1);
 });
 
-it('The members of 100 courses with 5,000 people are found without a pause of the service', async () => {
+it('The members of 100 courses with 5,000 people are found in one pass over the keys', async () => {
   const lines = Array.from({ length: 100 }, (_, index) => `@c${index} expires=2999-01-01 each=tokens:20/week`);
   const { groupLines } = readKeysFile(lines.join('\n'), keyOptions);
   const settings = { apiKeys: [], namedKeys: [], groupLines, personLines: [], needsKey: true };
@@ -52,17 +52,24 @@ it('The members of 100 courses with 5,000 people are found without a pause of th
     const identity = { name, client: `made ${name}~1`, digest: String(index), owner: `@${group}`, madeAt: 0 };
     return { ...plainOptions, ...identity, groups: [], group, featureOptions: { tokens: '10/week' } };
   });
+  let reads = 0;
   const courses = new Courses({
     clients: new Clients({ ...settings, rateMaxRequests: 0, rateWindowMs: 1000 }, new FakeClock()),
     keyOptions,
     known: { of: () => [] },
-    keys: { all, changeOptions: () => plainOptions, update: () => Promise.reject(new Error('not called')) },
+    keys: {
+      get all() {
+        reads += 1;
+        return all;
+      },
+      changeOptions: () => plainOptions,
+      update: () => Promise.reject(new Error('not called')),
+    },
     now: () => 0,
     usageJournal: { report: async () => [] } as never,
   });
-  const startedAt = performance.now();
   expect(courses.present).toHaveLength(5000);
-  expect(performance.now() - startedAt).toBeLessThan(500);
+  expect(reads).toBe(1);
   const listed = await courses.list({ client: 'key root', isAdmin: true, requestId: 'r' });
   expect(listed.map(({ members }) => members)).toEqual(lines.map(() => 50));
 });
