@@ -127,22 +127,28 @@ export function groupUsage(name: string): string {
   return groupPrefix + name;
 }
 
-/** Begins the part of a name that has a model. No name of a sub-client or of a key begins with it. */
-const modelSign = '/%';
+/**
+ * Begins the part of a name that has a model. No name of a sub-client or of a key begins with the first one, and no name
+ * of a group with a line contains the second one.
+ */
+function modelSignOf(owner: string): string {
+  return owner.startsWith(groupPrefix) ? ' %' : '/%';
+}
 
 /**
  * Returns the name under which the usage of one model is counted, in addition to all usage of its owner: of a client, or
  * the name of the usage of a group. It is deleted with its client, like those of sub-clients.
  */
 export function modelUsage(owner: string, model: string): string {
-  return `${owner}${modelSign}${encodeURIComponent(model)}`;
+  return `${owner}${modelSignOf(owner)}${encodeURIComponent(model)}`;
 }
 
 /** Splits a name as `modelUsage` makes it. The model of any other name is null. */
 export function usedModelIn(name: string): readonly [owner: string, model: string | null] {
-  const at = isAddedUsage(name) ? name.lastIndexOf(modelSign) : -1;
-  const [owner, encoded] = [name.slice(0, Math.max(at, 0)), name.slice(at + modelSign.length)];
-  if (at < 0 || !/^(?:[^%]|%[0-7][0-9A-F])+$/.test(encoded)) return [name, null]; // a group may have such a name
+  const sign = modelSignOf(name);
+  const at = isAddedUsage(name) ? name.lastIndexOf(sign) : -1;
+  const [owner, encoded] = [name.slice(0, Math.max(at, 0)), name.slice(at + sign.length)];
+  if (at < 0 || !/^(?:[^%]|%[0-7][0-9A-F])+$/.test(encoded)) return [name, null];
   return [owner, decodeURIComponent(encoded)];
 }
 
@@ -151,7 +157,7 @@ export function usedModelIn(name: string): readonly [owner: string, model: strin
  * show it.
  */
 export function isAddedUsage(name: string): boolean {
-  return name.startsWith(groupPrefix) || (mayHaveParts(name) && name.includes(modelSign));
+  return name.startsWith(groupPrefix) || (mayHaveParts(name) && name.includes(modelSignOf(name)));
 }
 
 /** Kinds of clients. `other` is the sum of several clients. */

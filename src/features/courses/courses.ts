@@ -204,14 +204,14 @@ export class Courses {
     const present = this.#membersOf(course, usage);
     const counted = new Set(present.flatMap(({ client }) => [client, ...this.#parts.clients.formerClientsOf(client)]));
     const left = this.#parts.known.of(course).filter(({ client }) => !counted.has(client));
-    const gone: Pick<MemberView, 'may_change' | 'limits' | 'has_left'> = {
+    const noRights: Pick<MemberView, 'may_change' | 'limits' | 'has_left'> = {
       may_change: false,
       limits: [],
       has_left: true,
     };
     return [
       ...present,
-      ...left.map(({ name, client }) => ({ name, client, ...gone, ...(usage.get(client) ?? unused) })),
+      ...left.map(({ name, client }) => ({ name, client, ...noRights, ...(usage.get(client) ?? unused) })),
     ];
   }
 
@@ -247,8 +247,8 @@ export class Courses {
   /** Returns the own limits of a member. `each`: limits that are above them. */
   #limitTexts(options: KeyOptions, each: Partial<KeyOptions>): string[] {
     const { keyOptions } = this.#parts;
-    const own = keyOptions.textsOf(options);
-    const names = memberOptions.filter((name) => own[name] !== undefined);
+    const ownTexts = keyOptions.textsOf(options);
+    const names = memberOptions.filter((name) => ownTexts[name] !== undefined);
     if (names.length === 0) return [];
     const texts = keyOptions.textsOf(keyOptions.bounded(options, each));
     return names.map((name) => `${name}=${texts[name]}`);

@@ -14,6 +14,14 @@ it.each([
 it('The usage of one model has a name that gives back its owner and its model, and no name of a group is one by chance', () => {
   for (const owner of ['key ada', 'sso ada/laptop~1', 'group lab/%opus'])
     expect(usedModelIn(modelUsage(owner, 'us/opus[1m]'))).toEqual([owner, 'us/opus[1m]']);
-  for (const name of ['group 10/%', 'group a/%%', 'group a/%E2', 'group a/%zz', 'key ada', 'user a/%opus'])
+  for (const name of [
+    'group 10/%',
+    'group a/%opus',
+    'group a/%%',
+    'group a/%E2',
+    'group a/%zz',
+    'key ada',
+    'user a/%opus',
+  ])
     expect(usedModelIn(name)).toEqual([name, null]);
 });
