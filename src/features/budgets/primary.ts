@@ -40,8 +40,8 @@ export function usedRatio(uses: () => readonly LimitUse[]): FeatureMetric {
     ...{ name: 'client_budget_used_ratio', ...metrics.client_budget_used_ratio },
     read: () => {
       const listed = uses();
-      const ofModels = listed.filter(({ model }) => model !== undefined); // a client may set several for an own key
-      return sharesBy([...listed.filter(({ model }) => model === undefined), ...ofModels].slice(0, maxKeyLabels));
+      const modelBudgets = listed.filter(({ model }) => model !== undefined); // a client may set several for an own key
+      return sharesBy([...listed.filter(({ model }) => model === undefined), ...modelBudgets].slice(0, maxKeyLabels));
     },
   };
 }

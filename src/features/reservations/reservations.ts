@@ -68,10 +68,10 @@ export class Reservations {
   get shown(): ReservedSlots[] {
     const active = this.#active; // the time passes
     return Array.from(new Set(active.map(({ group }) => group)), (group) => {
-      const ofGroup = active.filter((each) => each.group === group);
-      const slots = ofGroup.reduce((sum, each) => sum + each.slots, 0);
+      const groupReservations = active.filter((each) => each.group === group);
+      const slots = groupReservations.reduce((sum, each) => sum + each.slots, 0);
       const running = this.#parts.room.runningAtGate(gateName(group));
-      return { group, slots, running, until: timestamp(Math.min(...ofGroup.map(({ endsAt }) => endsAt))) };
+      return { group, slots, running, until: timestamp(Math.min(...groupReservations.map(({ endsAt }) => endsAt))) };
     });
   }
 
