@@ -52,6 +52,7 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   ],
   MODEL_API_STRICT_HEALTH: ['`true`: /health answers 503 while the model CLI is not ready'],
   MODEL_API_READINESS_INTERVAL_SECONDS: ['time between readiness checks; 0 is off'],
+  MODEL_API_HEALTH_HISTORY_LIMIT: ['readiness checks in /health/history'],
   MODEL_API_CONVERSATION_TTL_SECONDS: [
     'a conversation expires this long after its last activity',
     '`2592000` (30 days) with a `sqlite` or Redis store, else `86400`',

@@ -1,5 +1,4 @@
 import type { StoredKind } from '../../primary/features/stored-kind.js';
-import { maxChecks } from '../../primary/health/checks.js';
 import { maxDays, maxMonths } from '../../primary/store/contract/usage.js';
 import type { Config } from '../../shared/config/config.js';
 import { formatSpan } from '../../shared/text/format.js';
@@ -12,6 +11,7 @@ export type RetentionSettings = Pick<
   | 'maxJobs'
   | 'readBack'
   | 'metricsAuth'
+  | 'historyLimit'
   | 'liveSessions'
   | 'sessionIdleMs'
   | 'reuse'
@@ -106,7 +106,7 @@ function inProcesses({ liveSessions, sessionIdleMs, reuse }: RetentionSettings):
 
 /** Returns the kinds of data about use, which have no prompts and answers. */
 function aboutUse(settings: RetentionSettings): StoredKind[] {
-  const { store, metricsAuth } = settings;
+  const { store, metricsAuth, historyLimit } = settings;
   const none = { export: null, deletion: null };
   return [
     {
@@ -130,8 +130,8 @@ function aboutUse(settings: RetentionSettings): StoredKind[] {
     },
     {
       ...{ kind: 'readiness checks', content: 'state and error of the model CLI', place: 'memory', keptMs: null },
-      ...{ until: `until a restart: the newest ${maxChecks}`, readers: ['everybody'] },
-      ...{ ...none, export: 'GET /health/history', variables: [] },
+      ...{ until: `until a restart: the newest ${historyLimit}`, readers: ['everybody'] },
+      ...{ ...none, export: 'GET /health/history', variables: ['MODEL_API_HEALTH_HISTORY_LIMIT'] },
     },
   ];
 }

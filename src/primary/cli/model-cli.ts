@@ -174,12 +174,12 @@ export class ModelCli implements NamedAdapter {
 
   #createHealth(config: Config, { clock, log, random }: CliHost, defaultCircuit: string): CliHealth {
     const { clients, onChecked, onCircuit } = this.#context;
-    const { readinessIntervalMs: intervalMs } = config;
+    const { readinessIntervalMs: intervalMs, historyLimit } = config;
     const publicName = (model: string | null) => this.publicName(model);
     const probe = (trigger: ReadinessTrigger) => this.#probe(trigger);
     const onSpoiled = () => void this.pool.endIdleProcesses();
     const settings = {
-      ...{ cli: this.name, adapter: this.adapter.name, intervalMs, defaultCircuit },
+      ...{ cli: this.name, adapter: this.adapter.name, intervalMs, historyLimit, defaultCircuit },
       ...(this.account !== null && { account: this.account.name }),
       isInUse: () => this.isInUse,
     };

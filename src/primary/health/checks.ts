@@ -14,10 +14,10 @@ export interface CheckSettings {
   readonly account?: string;
   /** Whether checks in an interval are worth while. */
   readonly isInUse?: () => boolean;
+  /** Number of checks in the history. */
+  readonly historyLimit: number;
 }
 
-/** Number of checks in the history. */
-export const maxChecks = 100;
 /**
  * Time limit of a check, after which the CLI counts as not ready. A check starts several programs, one after the
  * other. Each has 10 s, or 20 s if it is asked over stdin.
@@ -153,7 +153,7 @@ export class Checks {
     const found = { status, checkedAt, durationMs, trigger, version, error, ...(isHeld && { isHeld }) } as const;
     const entry = { ...this.#unchecked, ...found };
     this.#history.push(entry);
-    if (this.#history.length > maxChecks) this.#history.shift();
+    if (this.#history.length > this.#settings.historyLimit) this.#history.shift();
     this.#onChecked(entry);
     return entry;
   }

@@ -11,7 +11,6 @@ import type { FileFaults } from '../access/file-faults.js';
 import type { ModelCli } from '../cli/model-cli.js';
 import type { AtLeastOne } from '../cli/models.js';
 import type { FeatureHooks } from '../features/feature-hooks.js';
-import { maxChecks } from '../health/checks.js';
 import type { CircuitStatus } from '../health/circuit.js';
 import type { LocalJobs } from '../jobs/local-jobs.js';
 import type { OpenJobs } from '../jobs/open-jobs.js';
@@ -44,6 +43,7 @@ export interface StatusSources extends ReasonSources {
 }
 
 const maxClients = 50;
+const maxChecks = 100;
 
 /** Composes the bodies of GET /health, /status and /version from the present state, and starts nothing. */
 export class Status {

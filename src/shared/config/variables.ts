@@ -81,6 +81,7 @@ export const variables = {
   MODEL_API_RATE_LIMIT_MAX_REQUESTS: ['rateMaxRequests', integer(0, 1_000_000_000), '0'],
   MODEL_API_STRICT_HEALTH: ['strictHealth', flag, 'false'],
   MODEL_API_READINESS_INTERVAL_SECONDS: ['readinessIntervalMs', seconds(0, daySeconds), '60'],
+  MODEL_API_HEALTH_HISTORY_LIMIT: ['historyLimit', integer(1, 100_000), '100'],
   MODEL_API_CONVERSATION_TTL_SECONDS: ['conversationTtlMs', seconds(0.001, 365 * daySeconds), null],
   MODEL_API_MAX_CONVERSATIONS: ['maxConversations', integer(1, 10_000_000), '1000'],
   MODEL_API_CONVERSATION_MEMORY_MB: ['conversationBytes', megabytes(1, 1_000_000), '256'],
@@ -122,7 +123,6 @@ export const removedVariables: ReadonlyMap<string, string> = new Map([
   ['CLIENT_MAX_QUEUE', 'a client has its share; the option queue of a key sets another limit'],
   ['CONVERSATION_MAX_MB', 'a conversation has 8 MB of text at most'],
   ['FIRST_OUTPUT_TIMEOUT', 'MODEL_API_STALL_TIMEOUT also limits the wait for the first output'],
-  ['HEALTH_HISTORY_LIMIT', 'GET /health/history has the newest 100 checks'],
   ['MAX_RESPONSES', `${conversationsOnly} (MODEL_API_MAX_CONVERSATIONS)`],
   ['MAX_RESPONSE_BYTES', `${conversationsOnly} (a quarter of MODEL_API_CONVERSATION_MEMORY_MB)`],
 ]);

@@ -201,6 +201,7 @@ const expectations: Readonly<Record<VariableName | OfFeatures, Expectation>> = {
     bad: ['', 'yes', 'TRUE', '2', ' true'],
   },
   MODEL_API_READINESS_INTERVAL_SECONDS: seconds('readinessIntervalMs', 0, 86_400),
+  MODEL_API_HEALTH_HISTORY_LIMIT: wholeNumber('historyLimit', 1, 100_000),
   MODEL_API_CONVERSATION_TTL_SECONDS: seconds('conversationTtlMs', 0.001, 365 * 86_400),
   MODEL_API_MAX_CONVERSATIONS: wholeNumber('maxConversations', 1, 10_000_000),
   MODEL_API_MAX_JOBS: wholeNumber('maxJobs', 0, 1_000_000),
@@ -355,6 +356,7 @@ describe('The configuration', () => {
     const { warnings, production, featureValues: _, featurePorts, featureModels, ...values } = await load({});
     expect([featurePorts.map(({ number }) => number), featureModels]).toEqual([[null], []]);
     expect(values).toEqual({
+      historyLimit: 100,
       host: '127.0.0.1',
       port: 5051,
       socketPath: null,
