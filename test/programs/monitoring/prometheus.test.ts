@@ -209,11 +209,11 @@ async function crowd(service: Service, whileFull: () => Promise<void> = async ()
 }
 
 /**
- * Whether the metric has series only with a store in a file, which needs a newer Node than the oldest supported one, or
- * only after a fallback, which needs a second CLI.
+ * Whether the metric has series only with a store in a file, which needs a newer Node than the oldest supported one, only
+ * after a fallback, which needs a second CLI, or only with accounts.
  */
 function isElsewhere(expr: string): boolean {
-  return expr.includes('model_api_store_operation_seconds') || expr.includes('model_api_fallbacks_total');
+  return /model_api_(?:store_operation_seconds|fallbacks_total|account_weight)/.test(expr);
 }
 
 /** Kills workers until this many have been replaced. */
@@ -232,7 +232,7 @@ describeWith(prometheusProgram)('A Prometheus that scrapes the service', () => {
   it('has data for every panel of the dashboard and every rule after some traffic', async () => {
     await using folder = await temporaryFolder();
     const keysFile = join(folder.path, 'keys');
-    const withBudget = `ada:sha256:${digestOf('the-key-of-ada-with-a-budget')}:tokens=1000000/day\n`;
+    const withBudget = `ada:sha256:${digestOf('the-key-of-ada-with-a-budget')}:tokens=1000000/day\n@bio tokens=1000000/day\n`;
     await writeFile(keysFile, withBudget, { mode: 0o600 });
     await using talking = await startService({
       env: {
@@ -246,6 +246,8 @@ describeWith(prometheusProgram)('A Prometheus that scrapes the service', () => {
     });
     await using narrow = await startNarrow();
     await using prometheus = await startPrometheus({ talking, narrow }, ruleFiles);
+    const reserved = { group: 'bio', slots: 1, begins_at: new Date().toISOString(), seconds: 3600 };
+    expect(await talking.post('/reservations', reserved, key)).toMatchObject({ status: 201 });
     await talk(talking);
     await crowd(narrow);
     await prometheus.has('model_api_errors_total{instance="narrow",error="cli_error"}');
