@@ -97,23 +97,27 @@ interface MemberTableProps {
 }
 
 function MemberTable({ members, onAsk }: MemberTableProps) {
+  const changeOf = (member: ShownMember) => {
+    if (member.has_left) return 'has left';
+    return member.may_change ? html`<div class="row">${buttonsOf(member)}</div>` : 'by the operator';
+  };
   const columns: Column<ShownMember>[] = [
     { title: 'Name', cell: ({ name }) => name },
     { title: 'Jobs', isNumber: true, cell: ({ jobs }) => countText(jobs) },
     { title: 'Tokens', isNumber: true, cell: ({ tokens }) => countText(tokens) },
     { title: 'Cost', isNumber: true, cell: ({ cost_usd: cost }) => costText(cost) },
-    { title: 'Limits', cell: ({ limits }) => limits.join(', ') || 'those of the course' },
     {
-      title: 'Change',
-      cell: (member) => (member.may_change ? html`<div class="row">${buttonsOf(member)}</div>` : 'by the operator'),
+      title: 'Limits',
+      cell: ({ limits, has_left: hasLeft }) => limits.join(', ') || (hasLeft ? '–' : 'those of the course'),
     },
+    { title: 'Change', cell: changeOf },
   ];
   const buttonsOf = (member: ShownMember) =>
     (['limit', 'remove'] as const).map(
       (act) =>
         html`<button type="button" class="button small ${act === 'remove' ? 'danger' : ''}" aria-label=${`${words[act]} ${member.name}`} onClick=${() => onAsk({ act, member })}>${words[act]}</button>`,
     );
-  return html`<${Table} caption="Members" isStacked columns=${columns} rows=${members} keyOf=${({ name }: ShownMember) => name} />`;
+  return html`<${Table} caption="Members" isStacked columns=${columns} rows=${members} keyOf=${({ client }: ShownMember) => client} />`;
 }
 
 const words = { limit: 'Limit', remove: 'Remove' } as const;

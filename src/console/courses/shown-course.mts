@@ -11,6 +11,9 @@ export interface ShownCourse {
 /** Member in the answers of /courses/{course}. */
 export interface ShownMember {
   readonly name: string;
+  readonly client: string;
+  /** Only for those who are no members any more. */
+  readonly has_left?: true;
   readonly may_change: boolean;
   readonly limits: readonly string[];
   readonly jobs: number;

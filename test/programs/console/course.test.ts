@@ -12,7 +12,7 @@ describe('The page of a course', () => {
   let service: Service;
   let browser: Browser;
 
-  beforeAll(async () => {
+  beforeEach(async () => {
     browser = await startBrowser();
     folder = await temporaryFolder();
     const path = join(folder.path, 'keys');
@@ -25,7 +25,7 @@ describe('The page of a course', () => {
     const env = { MODEL_API_KEYS_FILE: path, MODEL_API_STATE_FOLDER: join(folder.path, 'state') };
     service = await startService({ env });
   });
-  afterAll(async () => {
+  afterEach(async () => {
     await service.stop();
     await browser[Symbol.asyncDispose]();
     await folder[Symbol.asyncDispose]();
@@ -63,7 +63,7 @@ describe('The page of a course', () => {
     await page.getByRole('button', { name: 'Remove bio101-ben' }).click();
     await expectGoodLooks(page, 'course-remove');
     await dialog.getByRole('button', { name: 'Remove', exact: true }).click();
-    await page.getByRole('row', { name: /^bio101-ben/ }).waitFor({ state: 'detached' });
+    await page.getByRole('row', { name: /^bio101-ben 0 0 \$0.00 – has left/ }).waitFor();
     expectClean(browser, service, /status of 40[013]/);
   });
 });
