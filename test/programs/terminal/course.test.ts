@@ -176,7 +176,7 @@ describe('prompt-relay course', () => {
     expect((await ask()).status).toBe(200);
     expect((await course(['list'], admin())).stdout).toMatch(/^bio101 +2 +2099-07-15 .* each=tokens:500000\/week$/m);
     const report = await course(['report', 'bio101'], teacher());
-    expect(report.stdout).toMatch(/^bio101,bio101-ada,key bio101-ada,1,0,\d+,[\d.]+,$/m);
+    expect(report.stdout).toMatch(/^bio101,bio101-ada,key bio101-ada,1,0,\d+,[\d.]+,,false$/m);
     const ended = await course(['end', 'bio101', keys], admin());
     expect(ended.stderr).toContain("prompt-relay store purge --client 'key bio101-ada'");
     expect((await ask()).status).toBe(401);
@@ -194,7 +194,7 @@ describe('prompt-relay course', () => {
     const limited = await course(['limit', 'bio101', 'bio101-eve', '--tokens', '5/day'], teacher());
     expect(limited.stdout).toBe('bio101-eve: tokens=5/day\n');
     expect((await course(['remove', 'bio101', 'bio101-eve'], teacher())).code).toBe(0);
-    expect((await course(['report', 'bio101'], teacher())).stdout).not.toContain('eve');
+    expect((await course(['report', 'bio101'], teacher())).stdout).toMatch(/^bio101,bio101-eve,made .*,true$/m);
     const again = await course(['enrol', 'bio101', '--roster', '-', '--sheet', sheet], teacher(), 'eve\n');
     expect([again.code, again.stderr]).toEqual([78, expect.stringContaining('it already exists')]);
   });
