@@ -280,7 +280,7 @@ export class CliAccounts implements Logins {
     return eligibleAccounts(client, [...owned, ...closed], keyAccounts, isElsewhere).flatMap((each) => each.cli ?? []);
   }
 
-  /** Whether a closed account may be one of this CLI: it names it by its name or its kind, or no CLI of this service. */
+  /** Whether a closed account may be one of this CLI: its line names the name or the kind of the CLI, or no CLI of the service. */
   #mayBeOf({ cli: named }: ClosedAccount, { name, adapter }: ModelCli): boolean {
     const isCli = (cli: ModelCli) => named === cli.name || named === cli.adapter.name;
     return named === name || named === adapter.name || !this.#serviceClis.some(isCli);

@@ -7,8 +7,6 @@ import type { WorkerCalls } from '../../shared/ipc/protocol.js';
 import { jobDone, jobEvent, jobRequest } from '../../shared/job.js';
 import type { MetricTable } from '../../shared/tables/metrics.js';
 
-/** Jobs of clients, and jobs that continue without their request: what both processes know of them. */
-
 export const variables = {
   MODEL_API_MAX_JOBS: {
     ...{ schema: integer(0, 1_000_000), fallback: '1000', secrecy: 'none', setting: 'maxJobs' },

@@ -36,14 +36,8 @@ export class BudgetModels {
   #isShortFor(short: string, name: string): boolean {
     const [limited, named] = [this.#names.split(short), this.#names.split(name)];
     if (limited.model === null || named.cli !== limited.cli) return false;
-    const isShort = limited.cli.adapter.shortNames?.includes(limited.model) === true;
-    return (
-      isShort &&
-      named.model
-        ?.toLowerCase()
-        .split(/[^a-z0-9]+/)
-        .includes(limited.model) === true
-    );
+    const words = named.model?.toLowerCase().split(/[^a-z0-9]+/) ?? [];
+    return limited.cli.adapter.shortNames?.includes(limited.model) === true && words.includes(limited.model);
   }
 
   /** Returns a warning for each of the first models that the programs do not know: such a budget limits nobody. */

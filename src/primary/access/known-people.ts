@@ -14,7 +14,7 @@ export class KnownPeople {
   readonly #noGroups: readonly string[] = [];
   readonly #known = new Map<string, { readonly groups: readonly string[]; readonly line: PersonLine | null }>();
   /** Groups of people who have sent no request yet, but whose jobs wait. */
-  readonly #ofJobs = new Map<string, readonly string[]>();
+  readonly #jobGroups = new Map<string, readonly string[]>();
 
   constructor(lines: readonly PersonLine[]) {
     this.lines = lines;
@@ -34,14 +34,14 @@ export class KnownPeople {
 
   record(client: string, groups: readonly string[]): void {
     setNewest(this.#known, client, { groups, line: this.#find(client, groups) }, maxPeople);
-    this.#ofJobs.delete(client);
+    this.#jobGroups.delete(client);
   }
 
   /** Records the groups of a job, which count until its person sends a request. */
   recordJob(client: string, groups: readonly string[]): void {
     const person = holderOf(client);
     const isPerson = person === client && readClientId(client).kind === 'sso';
-    if (isPerson && !this.#known.has(client)) setNewest(this.#ofJobs, client, groups, maxPeople);
+    if (isPerson && !this.#known.has(client)) setNewest(this.#jobGroups, client, groups, maxPeople);
   }
 
   /** Sets the groups of people who have sent no request yet: those of their keys. */
@@ -61,7 +61,7 @@ export class KnownPeople {
   groupsOf(client: string): readonly string[] {
     const person = holderOf(client);
     const known = this.#known.get(person)?.groups;
-    return known ?? this.#ofJobs.get(person) ?? this.#firstGroups.get(person) ?? this.#noGroups;
+    return known ?? this.#jobGroups.get(person) ?? this.#firstGroups.get(person) ?? this.#noGroups;
   }
 
   /** Returns the line for the person of a client. Until the person has sent a request, no group is known. */
