@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { digestOf } from '../../../src/shared/config/api-keys.js';
 import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';
 import { randomNumbers } from '../../support/basics/random.js';
+import { until } from '../../support/basics/until.js';
 import { headersOf, keyOf, writeNamedKeys } from '../../support/doors/named-keys.js';
 import { KillingProxy, killedAtWrite } from '../../support/service/kills-at-writes.js';
 import { type Answer, type Service, startService } from '../../support/service/service.js';
@@ -134,6 +135,7 @@ async function runWithKills(env: Lab['env'], arm: (service: Service, run: number
       if (!(error instanceof Killed)) throw error;
       killed++;
       await service.exited;
+      await until(async () => (await service.jobProcesses()).length === 0, 'the end of its CLI processes');
     } finally {
       await service.stop();
     }

@@ -23,15 +23,19 @@ const course = Array.from({ length: 20 }, (_, number) => ({ name: `student${numb
 const others = ['ada', 'bob', 'eve'].map((name) => ({ name, group: '', open: 4 }));
 const event = ['kim', 'lea'].map((name) => ({ name, group: 'event', open: 4 }));
 
+/** Answers before those that count: at first not everybody waits. */
+const first = 40;
+
 /** Lets people ask a host until it has given this many answers. Resolves with the answers of each group or person. */
 async function run(host: Service, askers: readonly Asker[], total: number): Promise<Record<string, number>> {
   const counts: Record<string, number> = {};
-  let answers = 0;
+  let answers = -first;
   const keepAsking = async ({ name, group }: Asker) => {
     while (answers < total) {
       const { status } = await host.post('/ask', { prompt: 'Hello' }, signedOn(name, group));
       expect(status).toBe(200);
-      if (answers++ >= total) return;
+      if (answers++ < 0) continue;
+      if (answers > total) return;
       counts[group || name] = (counts[group || name] ?? 0) + 1;
     }
   };
