@@ -11,6 +11,7 @@ import { command } from './features/command/feature.js';
 import { courses } from './features/courses/feature.js';
 import { demo } from './features/demo/feature.js';
 import { documents } from './features/documents/feature.js';
+import { doors } from './features/doors/feature.js';
 import { fallbacks } from './features/fallbacks/feature.js';
 import { file } from './features/file/feature.js';
 import { files } from './features/files/feature.js';
@@ -71,6 +72,7 @@ export const features: readonly (PrimaryFeature & WorkerFeature & CommandFeature
   batches,
   why,
   mcp,
+  doors,
   anthropic,
   ollama,
   openai,

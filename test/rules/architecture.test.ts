@@ -302,9 +302,6 @@ describe('The imports', () => {
         'src/command/base/client',
         'src/command/verbs/answer',
         'src/primary/cli/model-sizes',
-        'src/worker/jobs/message-parts',
-        'src/worker/jobs/tool-offer',
-        'src/worker/jobs/web-search',
       ),
     );
     const strays = (source: Source, target: string, isType: boolean) =>
@@ -589,6 +586,7 @@ describe('Every file that decides something', () => {
     'src/features/background/worker': 'test/service/system/jobs.test.ts',
     'src/primary/jobs/job-entry': 'test/unit/primary/api/handlers.test.ts',
     'src/primary/jobs/local-jobs': 'test/unit/features/background/client-jobs.test.ts',
+    'src/worker/jobs/file-references': 'test/unit/features/files/references.test.ts',
     'src/features/why/worker': 'test/service/system/jobs.test.ts',
     'src/features/steering/': 'test/service/system/steering.test.ts',
     'src/features/documents/feature': 'test/service/faults/documents.test.ts',

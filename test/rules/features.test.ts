@@ -38,7 +38,6 @@ const anthropicNames = {
     'src/primary/cli/contract/model-rules.ts',
     'src/shared/job.ts',
     'src/shared/text/turns.ts',
-    'src/worker/jobs/web-search.ts',
   ]),
   ...namesIn('a prefix of model names', ['src/primary/cli/route.ts', 'src/shared/config/values.ts']),
   'src/shared/api/models.ts': 'facts about models that only this API has',

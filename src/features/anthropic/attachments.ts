@@ -5,7 +5,8 @@ import { isObject } from '../../shared/text/json-schema.js';
 import { mustBeSent } from '../../worker/http/body.js';
 import { documentOf, textDocument } from '../../worker/jobs/documents.js';
 import type { FileForm, FileForms } from '../../worker/jobs/file-references.js';
-import { imageOf, joined, plainText, type ShownPart, textAt } from '../../worker/jobs/message-parts.js';
+import { imageOf, type ShownPart } from '../../worker/jobs/message-parts.js';
+import { joined, plainText, textAt } from '../doors/messages.js';
 import type { Block } from './messages-request.js';
 
 /** Images and documents in messages of Anthropic's API. */

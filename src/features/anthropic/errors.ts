@@ -1,7 +1,7 @@
 import type { RelayError } from '../../shared/errors.js';
 import type { ErrorKind } from '../../shared/tables/errors.js';
 import type { ErrorForm } from '../../worker/http/exchange.js';
-import { sdkErrorOf } from '../../worker/jobs/sdk-errors.js';
+import { sdkErrorOf } from '../doors/sdk-errors.js';
 
 const types: Readonly<Record<ErrorKind, string>> = {
   request: 'invalid_request_error',

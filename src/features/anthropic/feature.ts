@@ -6,6 +6,7 @@ import type { WorkerFeature } from '../../worker/features/feature.js';
 export const anthropic = {
   ...emptyFeature,
   name: 'anthropic',
+  needs: ['doors'],
   toolRoutes: ['/v1/messages'],
   describeDoor: () => (require('./door.js') as typeof import('./door.js')).door,
   loadWorker: () => import('./worker.js'),

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { parseExactly } from '../../shared/text/exact-json.js';
 import { isObject, withoutEmptyList } from '../../shared/text/json-schema.js';
 import type { SentFields } from '../../worker/jobs/job-request.js';
-import { dataUrlIn } from '../../worker/jobs/message-parts.js';
+import { dataUrlIn } from '../doors/messages.js';
 import { messagesRequest } from './messages-request.js';
 
 /**

@@ -4,14 +4,8 @@ import type { Effort, Message, ThinkingForm } from '../../shared/job.js';
 import { stringifyExactly } from '../../shared/text/exact-json.js';
 import { withoutEmptyList } from '../../shared/text/json-schema.js';
 import { hasCitations, inTurns } from '../../shared/text/turns.js';
-import {
-  type AttachmentFields,
-  fieldsOf,
-  ignoredIn,
-  type ParsedRequest,
-  partFieldIn,
-  type RequestedSchema,
-} from '../../worker/jobs/job-request.js';
+import type { AttachmentFields, ParsedRequest, RequestedSchema } from '../../worker/jobs/job-request.js';
+import { messageOf, type Part, type ShownPart } from '../../worker/jobs/message-parts.js';
 import {
   type CallForm,
   type CallOrResult,
@@ -22,18 +16,16 @@ import {
   instructed,
   joined,
   lastOfUser,
-  messageOf,
-  type Part,
   resultOf,
   resultParts,
   type SentPiece,
-  type ShownPart,
   stopSequences,
   textAt,
   type WithoutText,
   wantedModel,
-} from '../../worker/jobs/message-parts.js';
-import { type SdkRequest, sdkRequest } from '../../worker/jobs/sdk-request.js';
+} from '../doors/messages.js';
+import { fieldsOf, ignoredIn, partFieldIn } from '../doors/request-fields.js';
+import { type SdkRequest, sdkRequest } from '../doors/sdk-request.js';
 import {
   callInput,
   type ParsedTools,
@@ -42,8 +34,8 @@ import {
   temperature,
   tokenLimit,
   topP,
-} from '../../worker/jobs/tool-offer.js';
-import { isWebSearch, webSearchIn } from '../../worker/jobs/web-search.js';
+} from '../doors/tool-offer.js';
+import { isWebSearch, webSearchIn } from '../doors/web-search.js';
 import { attachmentOf, wantsCitations } from './attachments.js';
 import { cacheIn } from './cache-control.js';
 import { clientToolOf } from './client-tools.js';

@@ -4,21 +4,22 @@ import { sampleForTokens } from '../../shared/text/token-sample.js';
 import { attachmentsIn, attachmentTokens } from '../../shared/text/turns.js';
 import type { AsyncHandler, Reply } from '../../worker/http/exchange.js';
 import { sendJson, sendTyped } from '../../worker/http/responses.js';
-import {
-  type AnswerFormat,
-  type AnswerPart,
-  type CompletedAnswer,
-  type Ending,
-  type Opening,
-  SdkStream,
-  type Search,
-  type StreamFormat,
-  type WrittenEvent,
+import type {
+  AnswerFormat,
+  AnswerPart,
+  CompletedAnswer,
+  Ending,
+  Opening,
+  Search,
+  StreamFormat,
+  WrittenCall,
+  WrittenEvent,
 } from '../../worker/jobs/answer-format.js';
 import { type ParsedRequest, requestOf, setIgnored } from '../../worker/jobs/job-request.js';
 import { answerWithJob, type JobParts } from '../../worker/jobs/run-job.js';
-import { readSdkBody } from '../../worker/jobs/sdk-request.js';
-import { inputObject, type WrittenCall } from '../../worker/jobs/tool-offer.js';
+import { readSdkBody } from '../doors/sdk-request.js';
+import { SdkStream } from '../doors/sdk-stream.js';
+import { inputObject } from '../doors/tool-offer.js';
 import { fileForms } from './attachments.js';
 import { anthropicErrorBody } from './errors.js';
 import { messagesBody } from './foreign-messages.js';

@@ -12,7 +12,7 @@ import {
   thoughtText,
   type WrittenEvent,
 } from '../../worker/jobs/answer-format.js';
-import { inputObject } from '../../worker/jobs/tool-offer.js';
+import { inputObject } from '../doors/tool-offer.js';
 import { ollamaErrorBody } from './errors.js';
 
 /** Output of a model in addition to its text. */

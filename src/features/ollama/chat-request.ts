@@ -3,19 +3,12 @@ import { invalid } from '../../shared/errors.js';
 import type { Message } from '../../shared/job.js';
 import { callIdAt } from '../../shared/text/chain.js';
 import { stringifyExactly } from '../../shared/text/exact-json.js';
-import { fieldsOf, ignoredIn, type ParsedRequest } from '../../worker/jobs/job-request.js';
-import {
-  joined,
-  lastOfUser,
-  messageOf,
-  type Part,
-  plainText,
-  resultOf,
-  resultParts,
-  type ShownPart,
-} from '../../worker/jobs/message-parts.js';
-import { sdkRequest } from '../../worker/jobs/sdk-request.js';
-import { callInput, type ParsedTools, parsedTools } from '../../worker/jobs/tool-offer.js';
+import type { ParsedRequest } from '../../worker/jobs/job-request.js';
+import { messageOf, type Part, type ShownPart } from '../../worker/jobs/message-parts.js';
+import { joined, lastOfUser, plainText, resultOf, resultParts } from '../doors/messages.js';
+import { fieldsOf, ignoredIn } from '../doors/request-fields.js';
+import { sdkRequest } from '../doors/sdk-request.js';
+import { callInput, type ParsedTools, parsedTools } from '../doors/tool-offer.js';
 import { commonFields, images, imagesIn, wishesIn } from './request.js';
 
 const mustBeString = 'must be a string';

@@ -1,6 +1,6 @@
 import type { RelayError } from '../../shared/errors.js';
 import type { ErrorForm } from '../../worker/http/exchange.js';
-import { sdkErrorOf, sdkMessageOf } from '../../worker/jobs/sdk-errors.js';
+import { sdkErrorOf, sdkMessageOf } from '../doors/sdk-errors.js';
 
 /** Returns an error body, which is also a line of a stream. */
 export function ollamaErrorBody(error: RelayError): { readonly error: string } {

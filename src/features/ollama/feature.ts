@@ -7,6 +7,7 @@ import { port, variables } from './shared.js';
 export const ollama = {
   ...emptyFeature,
   name: 'ollama',
+  needs: ['doors'],
   toolRoutes: ['/api/chat'],
   variables,
   port,

@@ -1,8 +1,10 @@
 import { z } from 'zod';
 import { invalid } from '../../shared/errors.js';
-import { fieldsOf, type ParsedRequest } from '../../worker/jobs/job-request.js';
-import { joined, lastOfUser, messageOf, plainText } from '../../worker/jobs/message-parts.js';
-import { sdkRequest } from '../../worker/jobs/sdk-request.js';
+import type { ParsedRequest } from '../../worker/jobs/job-request.js';
+import { messageOf } from '../../worker/jobs/message-parts.js';
+import { joined, lastOfUser, plainText } from '../doors/messages.js';
+import { fieldsOf } from '../doors/request-fields.js';
+import { sdkRequest } from '../doors/sdk-request.js';
 import { commonFields, images, imagesIn, wishesIn } from './request.js';
 
 export const ollamaGenerateRequest = z.looseObject({

@@ -6,8 +6,9 @@ import { readBody } from '../../worker/http/body.js';
 import type { BodyMemory } from '../../worker/http/body-memory.js';
 import type { AsyncHandler, Handler, Primary } from '../../worker/http/exchange.js';
 import { sendJson, sendTyped } from '../../worker/http/responses.js';
-import { fieldsOf, ignoredFields, setIgnored } from '../../worker/jobs/job-request.js';
-import { askedModel } from '../../worker/jobs/message-parts.js';
+import { ignoredFields, setIgnored } from '../../worker/jobs/job-request.js';
+import { askedModel } from '../doors/messages.js';
+import { fieldsOf } from '../doors/request-fields.js';
 
 /** Routes of Ollama's API for models and the version. */
 

@@ -1,16 +1,11 @@
 import { z } from 'zod';
 import { invalid } from '../../shared/errors.js';
 import { type Effort, imageTypes, type ThinkingForm } from '../../shared/job.js';
-import { fieldsOf, ignoredIn, type RequestedSchema } from '../../worker/jobs/job-request.js';
-import {
-  imageOf,
-  imageOfUrl,
-  type ShownPart,
-  stopSequence,
-  stopSequences,
-  wantedModel,
-} from '../../worker/jobs/message-parts.js';
-import { temperature, topP } from '../../worker/jobs/tool-offer.js';
+import type { RequestedSchema } from '../../worker/jobs/job-request.js';
+import { imageOf, type ShownPart } from '../../worker/jobs/message-parts.js';
+import { imageOfUrl, stopSequence, stopSequences, wantedModel } from '../doors/messages.js';
+import { fieldsOf, ignoredIn } from '../doors/request-fields.js';
+import { temperature, topP } from '../doors/tool-offer.js';
 
 /** Fields that both endpoints for answers share. */
 

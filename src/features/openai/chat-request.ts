@@ -4,13 +4,8 @@ import { invalid } from '../../shared/errors.js';
 import type { Message } from '../../shared/job.js';
 import { isObject } from '../../shared/text/json-schema.js';
 import type { FileForms } from '../../worker/jobs/file-references.js';
-import {
-  type AttachmentFields,
-  fieldsOf,
-  ignoredIn,
-  type ParsedRequest,
-  type RequestedSchema,
-} from '../../worker/jobs/job-request.js';
+import type { AttachmentFields, ParsedRequest, RequestedSchema } from '../../worker/jobs/job-request.js';
+import { messageOf, type Part } from '../../worker/jobs/message-parts.js';
 import {
   askedModel,
   type CallForm,
@@ -21,8 +16,6 @@ import {
   instructed,
   joined,
   lastOfUser,
-  messageOf,
-  type Part,
   plainText,
   resultOf,
   resultParts,
@@ -31,8 +24,9 @@ import {
   stopSequences,
   textAt,
   wantedModel,
-} from '../../worker/jobs/message-parts.js';
-import { sdkRequest } from '../../worker/jobs/sdk-request.js';
+} from '../doors/messages.js';
+import { fieldsOf, ignoredIn } from '../doors/request-fields.js';
+import { sdkRequest } from '../doors/sdk-request.js';
 import {
   callInput,
   type ParsedTools,
@@ -44,8 +38,8 @@ import {
   topP,
   withoutTextFormat,
   wrappedText,
-} from '../../worker/jobs/tool-offer.js';
-import { isWebSearch } from '../../worker/jobs/web-search.js';
+} from '../doors/tool-offer.js';
+import { isWebSearch } from '../doors/web-search.js';
 import {
   attachmentFieldsOf,
   content,

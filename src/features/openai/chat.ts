@@ -3,15 +3,16 @@ import {
   type AnswerFormat,
   type CompletedAnswer,
   type Opening,
-  SdkStream,
   type StreamFormat,
   ThoughtPieces,
+  textIn,
   thoughtText,
+  type WrittenCall,
   type WrittenEvent,
 } from '../../worker/jobs/answer-format.js';
 import { answerWithJob, type JobParts } from '../../worker/jobs/run-job.js';
-import { readSdkBody } from '../../worker/jobs/sdk-request.js';
-import { textIn, type WrittenCall } from '../../worker/jobs/tool-offer.js';
+import { readSdkBody } from '../doors/sdk-request.js';
+import { SdkStream } from '../doors/sdk-stream.js';
 import { chatFiles, parseChat } from './chat-request.js';
 import { bodyWithUser } from './content.js';
 import { openAiStreamError } from './errors.js';

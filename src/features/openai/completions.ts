@@ -2,16 +2,16 @@ import { z } from 'zod';
 import { invalid } from '../../shared/errors.js';
 import { check } from '../../worker/http/body.js';
 import type { AsyncHandler } from '../../worker/http/exchange.js';
-import {
-  type AnswerFormat,
-  type CompletedAnswer,
-  type Opening,
-  SdkStream,
-  type StreamFormat,
-  type WrittenEvent,
+import type {
+  AnswerFormat,
+  CompletedAnswer,
+  Opening,
+  StreamFormat,
+  WrittenEvent,
 } from '../../worker/jobs/answer-format.js';
 import { answerWithJob, type JobParts } from '../../worker/jobs/run-job.js';
-import { readSdkBody } from '../../worker/jobs/sdk-request.js';
+import { readSdkBody } from '../doors/sdk-request.js';
+import { SdkStream } from '../doors/sdk-stream.js';
 import { usageOf } from './chat.js';
 import { chatCompletionRequest, type ParsedChat, parseChat } from './chat-request.js';
 import { bodyWithUser } from './content.js';

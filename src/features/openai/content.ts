@@ -5,17 +5,11 @@ import { binaryTypeOf } from '../../shared/tables/document-types.js';
 import { isObject } from '../../shared/text/json-schema.js';
 import { documentOf } from '../../worker/jobs/documents.js';
 import type { FileForm, FileForms, Reference } from '../../worker/jobs/file-references.js';
-import { type AttachmentFields, partFieldIn, type RequestedSchema } from '../../worker/jobs/job-request.js';
-import {
-  dataUrlIn,
-  foreignParts,
-  imageOfUrl,
-  joined,
-  type ShownPart,
-  textAt,
-  type WithoutText,
-} from '../../worker/jobs/message-parts.js';
-import type { SdkBody } from '../../worker/jobs/sdk-request.js';
+import type { AttachmentFields, RequestedSchema } from '../../worker/jobs/job-request.js';
+import type { ShownPart } from '../../worker/jobs/message-parts.js';
+import { dataUrlIn, foreignParts, imageOfUrl, joined, textAt, type WithoutText } from '../doors/messages.js';
+import { partFieldIn } from '../doors/request-fields.js';
+import type { SdkBody } from '../doors/sdk-request.js';
 
 export const streamField = z.boolean('must be true or false').nullish();
 export const stringField = z.string('must be a string');

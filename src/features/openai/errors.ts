@@ -1,7 +1,7 @@
 import type { RelayError } from '../../shared/errors.js';
 import type { ErrorKind } from '../../shared/tables/errors.js';
 import type { ErrorForm } from '../../worker/http/exchange.js';
-import { sdkErrorOf, sdkMessageOf } from '../../worker/jobs/sdk-errors.js';
+import { sdkErrorOf, sdkMessageOf } from '../doors/sdk-errors.js';
 
 const request = 'invalid_request_error';
 const server = 'server_error';

@@ -6,7 +6,7 @@ import { calls } from './shared.js';
 /** OpenAI's API: chat completions, completions and responses. */
 export const openai = {
   ...emptyFeature,
-  ...{ name: 'openai', needs: ['background'], calls },
+  ...{ name: 'openai', needs: ['background', 'doors'], calls },
   toolRoutes: ['/v1/chat/completions', '/v1/responses'],
   describeDoor: () => (require('./door.js') as typeof import('./door.js')).door,
   loadPrimary: async () => (await import('./primary.js')).createOpenAi,

@@ -1,7 +1,7 @@
 import { stringifyExactly } from '../../shared/text/exact-json.js';
 import { isObject } from '../../shared/text/json-schema.js';
 import type { SentFields } from '../../worker/jobs/job-request.js';
-import { foreignParts } from '../../worker/jobs/message-parts.js';
+import { foreignParts } from '../doors/messages.js';
 
 /**
  * Items of the Responses API for tools that this service does not offer, such as `shell_call` and `mcp_call`. A client may

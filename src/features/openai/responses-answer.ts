@@ -3,12 +3,13 @@ import {
   type AnswerFormat,
   type CompletedAnswer,
   type Opening,
-  SdkStream,
   type Search,
   type StreamFormat,
+  textIn,
+  type WrittenCall,
   type WrittenEvent,
 } from '../../worker/jobs/answer-format.js';
-import { textIn, type WrittenCall } from '../../worker/jobs/tool-offer.js';
+import { SdkStream } from '../doors/sdk-stream.js';
 import { openAiStreamError } from './errors.js';
 import { finishReasons } from './finish-reasons.js';
 import {

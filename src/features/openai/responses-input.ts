@@ -4,7 +4,8 @@ import type { ContinuedText } from '../../shared/job.js';
 import { stringifyExactly } from '../../shared/text/exact-json.js';
 import { isObject } from '../../shared/text/json-schema.js';
 import type { FileForms } from '../../worker/jobs/file-references.js';
-import { type AttachmentFields, ignoredIn } from '../../worker/jobs/job-request.js';
+import type { AttachmentFields } from '../../worker/jobs/job-request.js';
+import { messageOf, type ShownPart } from '../../worker/jobs/message-parts.js';
 import {
   type CallForm,
   type CallOrResult,
@@ -15,15 +16,14 @@ import {
   instructed,
   joined,
   lastOfUser,
-  messageOf,
   resultOf,
   resultParts,
   type SentPiece,
-  type ShownPart,
   textAt,
   wantedModel,
-} from '../../worker/jobs/message-parts.js';
-import { callInput, nameOf, temperature, tokenLimit, topP, wrappedText } from '../../worker/jobs/tool-offer.js';
+} from '../doors/messages.js';
+import { ignoredIn } from '../doors/request-fields.js';
+import { callInput, nameOf, temperature, tokenLimit, topP, wrappedText } from '../doors/tool-offer.js';
 import {
   attachmentFieldsOf,
   content,

@@ -1,5 +1,5 @@
+import type { WrittenCall } from '../../worker/jobs/answer-format.js';
 import { type CompletedAnswer, cutsIn, type Search } from '../../worker/jobs/answer-format.js';
-import type { WrittenCall } from '../../worker/jobs/tool-offer.js';
 
 export type ItemStatus = 'in_progress' | 'completed' | 'incomplete';
 

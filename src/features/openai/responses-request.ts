@@ -1,7 +1,8 @@
 import { invalid } from '../../shared/errors.js';
 import type { ContinuedText, Effort, ThinkingForm } from '../../shared/job.js';
-import { fieldsOf, ignoredIn, type ParsedRequest, type RequestedSchema } from '../../worker/jobs/job-request.js';
-import { sdkRequest } from '../../worker/jobs/sdk-request.js';
+import type { ParsedRequest, RequestedSchema } from '../../worker/jobs/job-request.js';
+import { fieldsOf, ignoredIn } from '../doors/request-fields.js';
+import { sdkRequest } from '../doors/sdk-request.js';
 import {
   nameOf,
   type ParsedTools,
@@ -9,8 +10,8 @@ import {
   type SentTool,
   type ToolWish,
   withoutTextFormat,
-} from '../../worker/jobs/tool-offer.js';
-import { isWebSearch, webSearchIn } from '../../worker/jobs/web-search.js';
+} from '../doors/tool-offer.js';
+import { isWebSearch, webSearchIn } from '../doors/web-search.js';
 import { effortOf, schemaOf } from './content.js';
 import {
   conversationIn,

@@ -21,10 +21,10 @@ import {
   setIgnoredQuery,
 } from '../../worker/jobs/job-request.js';
 import { answerWithJob, type JobParts, type UnsentAnswer } from '../../worker/jobs/run-job.js';
-import { readSdkBody } from '../../worker/jobs/sdk-request.js';
-import { callInput } from '../../worker/jobs/tool-offer.js';
 import { acceptJob, jobCalls, leaveJob, storedBody } from '../background/answers.js';
 import { prefersAsync } from '../background/preference.js';
+import { readSdkBody } from '../doors/sdk-request.js';
+import { callInput } from '../doors/tool-offer.js';
 import { bodyWithUser } from './content.js';
 import { responsesBody } from './foreign-responses.js';
 import { sendInputItems } from './input-items.js';

@@ -9,11 +9,12 @@ import type {
   SearchMade,
   ServiceTier,
   Thought,
+  ToolCall,
+  ToolForm,
   ToolForms,
   WaitReason,
 } from '../../shared/job.js';
 import type { StreamManner } from '../http/event-stream.js';
-import { type WrittenCall, writtenCall } from './tool-offer.js';
 
 /** End of an answer: `whole` is a regular end; `length` means that the answer reached the maximum. */
 export type Ending = 'whole' | 'stop-sequence' | 'tool-call' | 'length' | 'refusal';
@@ -91,17 +92,6 @@ export interface AnswerFormat {
   readonly manner?: StreamManner;
   body(answer: CompletedAnswer): object;
   stream(opening: Opening): StreamFormat;
-}
-
-/** Base of streams for SDKs, which skip comments and know no events of the queue. */
-export abstract class SdkStream {
-  queued(position: number): string {
-    return `: queued ${position}\n\n`;
-  }
-
-  started(_queueMs: number): string {
-    return '';
-  }
 }
 
 /** Writes an event of a job in this format, except the beginning and the end of the answer. */
@@ -290,4 +280,28 @@ export function partsIn(output: PlacedBeside, slices: readonly string[], calls: 
     callCount = Math.max(callCount, before);
   }
   return [...parts, ...texts.slice(textCount), ...made.slice(callCount)];
+}
+
+/** Call in the form of its tool. */
+export interface WrittenCall extends ToolForm {
+  readonly id: string;
+  /** JSON, or the text of a custom tool. */
+  readonly input: string;
+}
+
+export function writtenCall({ id, name, input }: ToolCall, forms: ToolForms): WrittenCall {
+  const form = Object.hasOwn(forms, name) ? forms[name] : undefined;
+  const json = input === '' ? '{}' : input;
+  if (form === undefined) return { id, name, isCustom: false, input: json };
+  return { ...form, id, input: form.isCustom ? textIn(json) : json };
+}
+
+/** Returns the text in the JSON input of a custom tool. */
+export function textIn(input: string): string {
+  try {
+    const value = JSON.parse(input)?.input;
+    return typeof value === 'string' ? value : input;
+  } catch {
+    return input; // the model can write anything
+  }
 }

@@ -9,6 +9,7 @@ import type {
   JobRequest,
   Message,
   Operation,
+  OptionalWish,
   PassedModel,
   Sampling,
   ThinkingForm,
@@ -18,11 +19,11 @@ import type {
   WebSearch,
 } from '../../shared/job.js';
 import { chainedInSlices, chainStartInSlices, continuedChain } from '../../shared/text/chain.js';
+import { type ModernSchema, modernSchema } from '../../shared/text/json-schema.js';
 import type { TraceContext } from '../../shared/trace/context.js';
 import type { Primary, Reply } from '../http/exchange.js';
 import type { JobAdmission } from './admission.js';
 import type { JobInspector } from './documents.js';
-import { checkedSchema, type WishFields } from './tool-offer.js';
 
 /** JSON Schema with its field in the request. */
 export interface RequestedSchema {
@@ -161,6 +162,15 @@ async function answerSchema({ value, path }: RequestedSchema, primary: Primary, 
   return schema;
 }
 
+/** Translates a schema to draft 2020-12. Throws `validation_error` if it is nested too deeply. */
+export function checkedSchema(schema: Readonly<Record<string, unknown>>, path: string): ModernSchema {
+  try {
+    return modernSchema(schema);
+  } catch {
+    throw invalid(path, 'is nested too deeply');
+  }
+}
+
 async function chainOf(
   history: readonly Message[],
   question: Message,
@@ -175,6 +185,9 @@ async function chainOf(
   const asked = await chainedInSlices(before, [question]);
   return { before, asked, ...(beginnings.length > 0 && { beginnings: beginnings.slice(-maxBeginnings).reverse() }) };
 }
+
+/** Request fields of the sampling settings in a request. */
+export type WishFields = Readonly<Partial<Record<OptionalWish, string>>>;
 
 /** Request body of any API, checked and translated. */
 export interface ParsedRequest extends FailureWords {
@@ -223,18 +236,6 @@ function isOfField({ code, details }: RelayError, field: 'images' | 'files'): bo
   return code === 'validation_error' && details?.[0]?.path === field;
 }
 
-/** Returns the field of the first part that has this type, such as `messages.0.content.1`, or null if there is none. */
-export function partFieldIn(
-  contents: readonly (readonly [field: string, content: unknown])[],
-  type: string,
-): string | null {
-  for (const [field, content] of contents) {
-    const at = Array.isArray(content) ? content.findIndex((part) => part?.type === type) : -1;
-    if (at >= 0) return `${field}.${at}`;
-  }
-  return null;
-}
-
 /**
  * Wraps a request of the service's native API, which already has the field names of error messages, and ignores nothing
  * but an effort that the model does not have.
@@ -274,36 +275,12 @@ const fieldName = /^[\w.$-]{1,64}$/;
 
 export type SentFields = Readonly<Record<string, unknown>>;
 
-/** Returns the fields of a schema, except `others`, which have no effect in some requests. */
-export function fieldsOf({ shape }: { readonly shape: SentFields }, ...others: readonly string[]): ReadonlySet<string> {
-  return new Set(Object.keys(shape).filter((field) => !others.includes(field)));
-}
-
 /** Returns the fields of a body that the service ignores, except null and undefined ones. */
 export function ignoredFields(body: SentFields, known: ReadonlySet<string>): string[] {
   const unknownFields = Object.entries(body).filter(
     ([name, value]) => !known.has(name) && value !== undefined && value !== null,
   );
   return unknownFields.slice(0, maxIgnored).map(([name]) => (fieldName.test(name) ? name : '(odd name)'));
-}
-
-/** Returns the ignored fields of several parts as `name.field`, each once. Empty lists are skipped. */
-export function ignoredIn(
-  name: string,
-  parts: readonly (SentFields | null | undefined)[],
-  known: ReadonlySet<string>,
-): string[] {
-  const found = new Set<string>();
-  for (const part of parts) {
-    for (const field of ignoredFields(part ?? {}, known))
-      if (!isEmptyList(part?.[field])) found.add(`${name}.${field}`);
-    if (found.size >= maxIgnored) break;
-  }
-  return [...found];
-}
-
-function isEmptyList(value: unknown): boolean {
-  return Array.isArray(value) && value.length === 0;
 }
 
 /** Reports to the primary, which counts and logs it, that a client sent tools that are ignored. */

@@ -4,10 +4,8 @@ import { chained, chainStart } from '../../../../src/shared/text/chain.js';
 import type { Reply } from '../../../../src/worker/http/exchange.js';
 import {
   ignoredFields,
-  ignoredIn,
   inWordsOf,
   noteDroppedTools,
-  partFieldIn,
   type RequestedJob,
   requestOf,
 } from '../../../../src/worker/jobs/job-request.js';
@@ -96,13 +94,6 @@ describe('The ignored fields', () => {
     const odd = { a: 1, b: null, 'x\r\nSet-Cookie: y': 1, c: 2 };
     expect(ignoredFields(odd, new Set(['c']))).toEqual(['a', '(odd name)']);
   });
-
-  it('are listed once for all parts of a list, without empty ones', () => {
-    const parts = [{ a: 1, known: 1 }, null, { a: 2, b: {}, c: [], d: null, 'e f': 1 }, undefined];
-    const names = ['messages.a', 'messages.b', 'messages.(odd name)'];
-    expect(ignoredIn('messages', parts, new Set(['known']))).toEqual(names);
-    expect(ignoredIn('messages', [many, many], new Set()).length).toBe(40);
-  });
 });
 
 describe('Omitted tools', () => {
@@ -150,16 +141,4 @@ describe('A failure of a request to an SDK endpoint', () => {
       expect(inWordsOf(words, failure)).toBe(failure);
     },
   );
-});
-
-it('The field of an image is that of the first image', () => {
-  const image = { type: 'image' };
-  const contents = [
-    ['a', 'text'],
-    ['b', [null, 5]],
-    ['c', [{ type: 'text' }, image, image]],
-    ['d', [image]],
-  ] as const;
-  expect(partFieldIn(contents, 'image')).toBe('c.1');
-  expect(partFieldIn(contents.slice(0, 2), 'image')).toBeNull();
 });

@@ -1,4 +1,4 @@
-import { isWebSearch, webSearchIn } from '../../../../src/worker/jobs/web-search.js';
+import { isWebSearch, webSearchIn } from '../../../../src/features/doors/web-search.js';
 
 describe('The web search of a request', () => {
   it.each<[boolean, string[]]>([

@@ -1,27 +1,13 @@
 import { z } from 'zod';
 import { checkPatterns } from '../../shared/api/ask.js';
 import { invalid } from '../../shared/errors.js';
-import type {
-  OptionalWish,
-  Sampling,
-  Tool,
-  ToolCall,
-  ToolForm,
-  ToolForms,
-  ToolOffer,
-  WebSearch,
-} from '../../shared/job.js';
+import type { Sampling, Tool, ToolForms, ToolOffer, WebSearch } from '../../shared/job.js';
 import { parseExactly } from '../../shared/text/exact-json.js';
-import {
-  isObject,
-  type ModernSchema,
-  modernSchema,
-  needsWrapper,
-  wrappedSchema,
-} from '../../shared/text/json-schema.js';
+import { isObject, needsWrapper, wrappedSchema } from '../../shared/text/json-schema.js';
 import { isLargeJson } from '../../shared/text/json-size.js';
-import { mustBeSent } from '../http/body.js';
-import { listed, typeForHeader } from './message-parts.js';
+import { mustBeSent } from '../../worker/http/body.js';
+import { checkedSchema } from '../../worker/jobs/job-request.js';
+import { listed, typeForHeader } from './messages.js';
 
 /** Tool as the client sent it. */
 export interface SentTool {
@@ -135,15 +121,6 @@ function inputSchema({ path, schema }: SentTool, isStrict: boolean): Readonly<Re
   return { ...modern.schema, type: 'object' };
 }
 
-/** Translates a schema to draft 2020-12. Throws `validation_error` if it is nested too deeply. */
-export function checkedSchema(schema: Readonly<Record<string, unknown>>, path: string): ModernSchema {
-  try {
-    return modernSchema(schema);
-  } catch {
-    throw invalid(path, 'is nested too deeply');
-  }
-}
-
 /**
  * Throws `validation_error` for too many or too large tools. Must precede the translation of the schemas, which is slow
  * for large ones.
@@ -187,26 +164,6 @@ export function withoutTextFormat({
   return isText ? tool : { ...tool, format };
 }
 
-/** Call in the form of its tool. */
-export interface WrittenCall extends ToolForm {
-  readonly id: string;
-  /** JSON, or the text of a custom tool. */
-  readonly input: string;
-}
-
-export function writtenCall({ id, name, input }: ToolCall, forms: ToolForms): WrittenCall {
-  const form = Object.hasOwn(forms, name) ? forms[name] : undefined;
-  const json = input === '' ? '{}' : input;
-  if (form === undefined) return { id, name, isCustom: false, input: json };
-  return { ...form, id, input: form.isCustom ? textIn(json) : json };
-}
-
-/** Returns the text in the JSON input of a custom tool. */
-export function textIn(input: string): string {
-  const { data } = z.object({ input: z.string() }).safeParse(parsed(input, JSON.parse));
-  return data?.input ?? input;
-}
-
 /**
  * Returns the input of an earlier call unchanged if it is the JSON of an object, else `{}`: a client may send any text,
  * and later code does not check it.
@@ -234,9 +191,6 @@ function parsed(json: string, parse: (json: string) => unknown): unknown {
     return null;
   }
 }
-
-/** Request fields of the sampling settings in a request. */
-export type WishFields = Readonly<Partial<Record<OptionalWish, string>>>;
 
 export const temperature = z.number('must be a number').min(0, 'must be 0 to 2').max(2, 'must be 0 to 2');
 export const topP = z.number('must be a number').min(0, 'must be 0 to 1').max(1, 'must be 0 to 1');

@@ -1,5 +1,5 @@
+import { sdkErrorOf } from '../../../../src/features/doors/sdk-errors.js';
 import { RelayError } from '../../../../src/shared/errors.js';
-import { sdkErrorOf } from '../../../../src/worker/jobs/sdk-errors.js';
 
 describe('An error for SDKs', () => {
   it('has the kind of a used quota if a budget is used up', () => {

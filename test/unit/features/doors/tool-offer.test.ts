@@ -1,5 +1,6 @@
+import { parsedTools, type SentTool, samplingOf } from '../../../../src/features/doors/tool-offer.js';
 import type { ToolOffer } from '../../../../src/shared/job.js';
-import { parsedTools, type SentTool, samplingOf, writtenCall } from '../../../../src/worker/jobs/tool-offer.js';
+import { writtenCall } from '../../../../src/worker/jobs/answer-format.js';
 
 const free = { choice: 'auto', path: 'tool_choice', isParallel: true } as const;
 

@@ -1,10 +1,10 @@
 import type { Request } from 'express';
 import { invalid } from '../../shared/errors.js';
 import type { Message } from '../../shared/job.js';
-import { subClientByBody } from '../access/authenticate.js';
-import { type BodySchema, readBody } from '../http/body.js';
-import type { Reply } from '../http/exchange.js';
-import { type FileForms, fillFiles, senderOf } from './file-references.js';
+import { subClientByBody } from '../../worker/access/authenticate.js';
+import { type BodySchema, readBody } from '../../worker/http/body.js';
+import type { Reply } from '../../worker/http/exchange.js';
+import { type FileForms, fillFiles, senderOf } from '../../worker/jobs/file-references.js';
 import {
   type AttachmentFields,
   ignoredFields,
@@ -12,8 +12,8 @@ import {
   type ParsedRequest,
   type RequestedJob,
   type SentFields,
-} from './job-request.js';
-import type { JobParts } from './run-job.js';
+} from '../../worker/jobs/job-request.js';
+import type { JobParts } from '../../worker/jobs/run-job.js';
 import { type ParsedTools, samplingOf } from './tool-offer.js';
 
 /** Requests of APIs whose clients store the conversation themselves. */

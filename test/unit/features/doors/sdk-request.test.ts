@@ -1,4 +1,4 @@
-import { sdkRequest } from '../../../../src/worker/jobs/sdk-request.js';
+import { sdkRequest } from '../../../../src/features/doors/sdk-request.js';
 
 const plain: Parameters<typeof sdkRequest>[0] = {
   body: {},

@@ -1,7 +1,7 @@
 import type { RelayError } from '../../shared/errors.js';
 import { codeTable, type ErrorKind, reasonTable } from '../../shared/tables/errors.js';
-import { publicCodeOf } from '../http/responses.js';
-import { isOfUnknownModel } from './message-parts.js';
+import { publicCodeOf } from '../../worker/http/responses.js';
+import { isOfUnknownModel } from './messages.js';
 
 /** Error in the APIs of other programs. `status`: the HTTP status that most of them have. */
 interface SdkError {
