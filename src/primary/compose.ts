@@ -1,4 +1,3 @@
-import type { Sections } from '../shared/api/status.js';
 import { inLine } from '../shared/async.js';
 import { yieldToEventLoop } from '../shared/clock.js';
 import { cliLimits } from '../shared/config/clis.js';
@@ -52,7 +51,6 @@ import type { HealthAgent } from './lifecycle/health-agent.js';
 import type { Host } from './lifecycle/host.js';
 import { Supervisor } from './lifecycle/supervisor.js';
 import { isPersonal } from './observe/degraded.js';
-import { LastHour } from './observe/last-hour.js';
 import { logCheck, observeCli, observeJobs } from './observe/observers.js';
 import { PrimaryMetrics, storeListener } from './observe/primary-metrics.js';
 import { Scrape } from './observe/scrape.js';
@@ -117,8 +115,7 @@ interface PrimarySignals {
   'list-waiting-jobs': (cli: ModelCli) => readonly WaitingJob[];
   /** Returns the ids of conversations that waiting jobs will continue. */
   'list-awaited-conversations': () => ReadonlySet<string>;
-  /** Returns what composes the sections of the status. */
-  'read-sections': (withNames: boolean) => Sections;
+  'read-status': () => Status;
   'read-phase': () => Phase;
   /** Returns the remaining seconds of a drain. */
   'read-drain-seconds': () => number;
@@ -165,11 +162,11 @@ export function compose(input: StartInput) {
   };
   const jobs = createJobs(earlier, signals);
   const workers = createWorkers(earlier, signals);
-  const statusSections = (withNames: boolean) => signals.send('read-sections', withNames);
-  features.createParts(input.createFeatures, coreOf({ ...earlier, ...jobs, ...workers, statusSections }));
+  const readStatus = () => signals.send('read-status');
+  features.createParts(input.createFeatures, coreOf({ ...earlier, ...jobs, ...workers, status: readStatus }));
   const supervisor = createSupervisor({ ...earlier, ...jobs, ...workers }, signals);
   const status = new Status({ ...earlier, ...jobs, ...workers, supervisor });
-  signals.on('read-sections', (withNames) => status.live(withNames));
+  signals.on('read-status', () => status);
   const parts = { ...earlier, ...jobs, ...workers, supervisor, status };
   connectParts(parts, signals);
   addServiceGauges(parts.metrics.registry, parts);
@@ -178,7 +175,7 @@ export function compose(input: StartInput) {
 
 /** Returns the parts that features may use. */
 function coreOf(
-  parts: EarlierParts & Jobs & WorkerParts & Pick<PrimaryCore, 'statusSections'>,
+  parts: EarlierParts & Jobs & WorkerParts & Pick<PrimaryCore, 'status'>,
 ): Parameters<FeatureHooks['createParts']>[1] {
   // the channel knows the calls of all features, but its type does not
   const workers = parts.workers as unknown as PrimaryCore['workers'];
@@ -297,7 +294,6 @@ function createObservation(
     names.clis.map(({ name }) => name),
     doorNames,
   );
-  const lastHour = new LastHour(clock);
   const usage = new UsageLedger(clock);
   const usageJournal = new UsageJournal(usage, store.usage, clock);
   const usageCounter = recentUsage.combineUsage(usage, (...job) => features.addedUsageNames(...job));
@@ -305,11 +301,11 @@ function createObservation(
     metrics.registry,
     clock,
     () => metrics.countScrapeFailure(),
-    (families) => lastHour.countRequests(families),
+    (families) => features.figuresReported(families),
   );
   store.observe(storeListener(log, metrics, (job) => signals.send('job-lost', job)));
   const banner = createBanner(config, host, names.clis[0].adapter.name);
-  return { metrics, lastHour, usage, usageJournal, usageCounter, scrape, banner };
+  return { metrics, usage, usageJournal, usageCounter, scrape, banner };
 }
 
 /** Creates the threads that count tokens and check schemas, and the knowledge about the tokens of models. */
@@ -369,9 +365,9 @@ function createModels(
 function createJobs(parts: EarlierParts, signals: PartSignals) {
   const { config, host, store } = parts;
   const { room, conversations, responses, clis, router, knownModels, redactor } = parts;
-  const { metrics, lastHour, sizes, tokenFactors, usageCounter, tokens, schemas } = parts;
+  const { metrics, sizes, tokenFactors, usageCounter, tokens, schemas } = parts;
   const { clock, log } = host;
-  const listeners = { clients: metrics.clients, usage: usageCounter, lastHour, features: parts.features, log };
+  const listeners = { clients: metrics.clients, usage: usageCounter, features: parts.features, log };
   const runner = new JobRunner(
     {
       ...{ room, clis, router, conversations, responses, schemas, knownModels, redactor, clock },

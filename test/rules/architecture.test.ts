@@ -377,7 +377,7 @@ describe('Side effects', () => {
     const pattern =
       /(?<![sS]ocket\.)\b(setTimeout|setInterval|setImmediate|Date\.now|performance\.now|new Date\(\)|process\.(hrtime|uptime)|AbortSignal\.timeout)\b/;
     expect(placesOf(pattern, either(isOneOf('src/shared/clock', 'src/console/base/page-clock'), isDemo))).toEqual([]);
-    const isHistogram = isOneOf('src/primary/observe/last-hour'); // needs no time
+    const isHistogram = isOneOf('src/features/live-status/last-hour'); // needs no time
     const isClock = (target: string) => /^(node:)?timers|^(node:)?perf_hooks$/.test(target);
     expect(importsThat((source, target) => isClock(target) && !isHistogram(source))).toEqual([]);
   });

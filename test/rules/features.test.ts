@@ -117,10 +117,7 @@ const words: Readonly<Record<string, { readonly pattern: RegExp; readonly named:
     'web-console': { pattern: /MODEL_API_CONSOLE|consoleFiles|hasConsole/, named: {} },
     'live-status': {
       pattern: /StatusFeed|StatusViewers|statusFeed|'\/status\b/,
-      named: namesIn('requests of the console, which the log and the last hour leave out', [
-        'src/primary/observe/last-hour.ts',
-        'src/worker/http/exchange.ts',
-      ]),
+      named: namesIn('requests of the console, which the log leaves out', ['src/worker/http/exchange.ts']),
     },
     retention: { pattern: /retention/i, named: {} },
     files: {
@@ -151,7 +148,7 @@ const words: Readonly<Record<string, { readonly pattern: RegExp; readonly named:
     background: {
       pattern: /respond-async|BackgroundJobs\b|ClientJobs\b|StoredJobs\b|JobPuller|EventLog\b|'\/jobs\b|background_job/,
       named: {
-        ...namesIn('the section of the status', ['src/primary/observe/status.ts', 'src/shared/api/status.ts']),
+        ...namesIn('the section of the status', ['src/shared/api/status.ts']),
         ...namesIn('a cause of Retry-After, which are one list', [
           'src/primary/store/contract/jobs.ts',
           'src/shared/errors.ts',

@@ -56,7 +56,7 @@ export interface ServiceSnapshot {
   readonly health: HealthBody;
   /** Readiness checks, oldest first. */
   readonly checks: readonly ReadinessBody[];
-  /** Counters; null if this client may not read the status. */
+  /** Counters; null if this client may not read the status, or the service has none. */
   readonly totals: Totals | null;
   /** Slots that are reserved now; none if this client may not read the status. */
   readonly reserved: NonNullable<StatusBody['slots']['reserved']>;
@@ -99,8 +99,9 @@ export class SnapshotReader {
     try {
       return await this.#client.getState('/status', countedStatus, signal);
     } catch (error) {
-      const isUnauthorized = error instanceof ServiceError && error.code === 'unauthorized';
-      if (isUnauthorized && this.#client.key === null) return null; // an invalid key is an error of the user
+      const code = error instanceof ServiceError ? error.code : null;
+      if (code === 'not_found') return null;
+      if (code === 'unauthorized' && this.#client.key === null) return null; // an invalid key is an error of the user
       throw error;
     }
   }

@@ -20,7 +20,7 @@ import {
   jsonFlag,
   show,
 } from '../base/command.js';
-import { exitCodes, InterruptedError, ServiceError, usageError } from '../base/errors.js';
+import { CommandError, exitCodes, InterruptedError, ServiceError, usageError } from '../base/errors.js';
 import { alignColumns } from '../render/columns.js';
 import { collectJob, printAnswer } from './answer.js';
 
@@ -72,7 +72,7 @@ async function explain(id: string, args: CommandArguments, context: CommandConte
 
 async function list(args: CommandArguments, context: CommandContext): Promise<number> {
   const client = await clientFor(args, context);
-  const now = await client.getState('/status', jobsBody);
+  const now = await client.getState('/status', jobsBody).catch(explainMissingStatus);
   const isOfAll = args.has('all');
   const page = isOfAll ? await client.getState('/jobs?all=true', jobList) : await client.getOptional('/jobs', jobList);
   const background = page?.jobs ?? [];
@@ -82,6 +82,11 @@ async function list(args: CommandArguments, context: CommandContext): Promise<nu
     ...renderJobs(now, nowMs, paint),
     ...renderListedJobs(isOfAll ? 'all' : 'yours', background, hasMore, nowMs, paint),
   ]);
+}
+
+function explainMissingStatus(error: unknown): never {
+  const isMissing = error instanceof ServiceError && error.code === 'not_found';
+  throw isMissing ? new CommandError(error.exitCode, 'this service does not report which jobs run and wait') : error;
 }
 
 type JobAction = (client: Client, path: string, args: CommandArguments, context: CommandContext) => Promise<number>;

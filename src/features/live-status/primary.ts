@@ -2,22 +2,33 @@ import type { CreatePrimaryPart, PrimaryCore } from '../../primary/features/feat
 import { oneAtATime } from '../../shared/async.js';
 import { delay } from '../../shared/clock.js';
 import type { Handlers } from '../../shared/ipc/peer.js';
+import { LastHour } from './last-hour.js';
+import { type SectionSources, sectionsOf } from './sections.js';
 import type { calls } from './shared.js';
 import { StatusFeed } from './status-feed.js';
 
 /** Pause between two collections of the figures of the workers. */
 const betweenCountsMs = 100;
 
-/** Creates the part that composes the status for the workers. */
-export const createLiveStatus: CreatePrimaryPart = (core) => ({ handlers: statusHandlers(core) });
+/** Creates the part that counts jobs and requests over time, and composes the status for the workers. */
+export const createLiveStatus: CreatePrimaryPart = (core) => {
+  const lastHour = new LastHour(core.host.clock);
+  return {
+    handlers: statusHandlers({ ...core, lastHour }),
+    job: { jobEnded: (_request, end) => lastHour.jobEnded(end) },
+    countRefusal: () => lastHour.countRefusal(),
+    figuresReported: (families) => lastHour.countRequests(families),
+  };
+};
 
-type StatusParts = Pick<PrimaryCore, 'host' | 'statusSections' | 'scrape'>;
+type StatusParts = SectionSources & Pick<PrimaryCore, 'scrape'> & { readonly host: Pick<PrimaryCore['host'], 'heap'> };
 
-function statusHandlers({ host, statusSections, scrape }: StatusParts): Handlers<typeof calls> {
+function statusHandlers(parts: StatusParts): Handlers<typeof calls> {
+  const { host, scrape } = parts;
   const feeds: Partial<Record<'named' | 'nameless', StatusFeed>> = {};
   const feedOf = (withNames: boolean) => {
     const name = withNames ? 'named' : 'nameless';
-    feeds[name] ??= new StatusFeed(statusSections(withNames), host.clock);
+    feeds[name] ??= new StatusFeed(sectionsOf(parts, withNames), host.clock);
     return feeds[name];
   };
   const countRequests = oneAtATime(

@@ -4,7 +4,8 @@ import type { LimitUse } from '../../shared/api/usage.js';
 import type { JobForm } from '../../shared/background.js';
 import { contained, type OnFault } from '../../shared/contained.js';
 import { invalid } from '../../shared/errors.js';
-import type { JobRequest, PassReason } from '../../shared/job.js';
+import type { JobEnd, JobRequest, PassReason } from '../../shared/job.js';
+import type { FamilyFigures } from '../../shared/metrics.js';
 import type { Spender } from '../access/recent-usage.js';
 import type { Capabilities, Turn } from '../cli/contract/adapter.js';
 import type { Route } from '../cli/route.js';
@@ -17,6 +18,7 @@ import type { ClientRules, JobRank } from '../jobs/ticket.js';
 import type { WebSearcher } from '../jobs/web-searcher.js';
 import type { JobRecord } from '../store/contract/jobs.js';
 import { type Counts, sumCounts } from '../store/contract/store.js';
+import type { Bill } from '../store/contract/usage.js';
 import type {
   CreatePrimaryPart,
   EndedBackgroundJob,
@@ -198,6 +200,20 @@ export class FeatureHooks implements JobFeatures {
   traceJob(request: JobRequest, choice: RouteChoice, onFault: OnFault): JobTrace | null {
     const traces = this.#parts.flatMap(({ job }) => job?.trace?.(request, choice) ?? []);
     return traces.length > 0 ? new JobTraces(traces, onFault) : null;
+  }
+
+  jobEnded(request: JobRequest, end: JobEnd, bill: Bill): void {
+    this.#tell(({ job }) => job?.jobEnded?.(request, end, bill));
+  }
+
+  /** Reports a request that was refused before it became a job. */
+  countRefusal(client: string): void {
+    this.#tell((part) => part.countRefusal?.(client));
+  }
+
+  /** Reports the figures of a worker since its last report. */
+  figuresReported(families: readonly FamilyFigures[]): void {
+    this.#tell((part) => part.figuresReported?.(families));
   }
 
   /** Reports a background job whose end is stored. */

@@ -1,6 +1,6 @@
 import type { OperatorAct } from '../../shared/acts.js';
+import type { HealthBody, ReadinessBody, ReasonBody } from '../../shared/api/health.js';
 import type { ModelCapabilities } from '../../shared/api/models.js';
-import type { Sections, StatusBody } from '../../shared/api/status.js';
 import type { LimitUse, UsageGroup, UsageRow } from '../../shared/api/usage.js';
 import type { JobForm } from '../../shared/background.js';
 import type { Config } from '../../shared/config/config.js';
@@ -11,7 +11,7 @@ import type { Calls, Peer } from '../../shared/ipc/peer.js';
 import type { Actor, PrimaryCalls } from '../../shared/ipc/protocol.js';
 import type { JobEnd, JobRequest, PassReason } from '../../shared/job.js';
 import type { Logger } from '../../shared/log/logger.js';
-import type { Figures } from '../../shared/metrics.js';
+import type { FamilyFigures, Figures } from '../../shared/metrics.js';
 import type { Clients } from '../access/clients.js';
 import type { FileFaults } from '../access/file-faults.js';
 import type { RecentUsage, Spender } from '../access/recent-usage.js';
@@ -19,7 +19,7 @@ import type { Capabilities, Turn } from '../cli/contract/adapter.js';
 import type { AdapterFamily } from '../cli/contract/adapter-family.js';
 import type { LoginProvider } from '../cli/logins.js';
 import type { ModelCli } from '../cli/model-cli.js';
-import type { ModelsCheck } from '../cli/models.js';
+import type { AtLeastOne, ModelsCheck } from '../cli/models.js';
 import type { Launcher } from '../cli/process/launcher.js';
 import type { ModelRouter, Route } from '../cli/route.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
@@ -42,6 +42,7 @@ import type { Host } from '../lifecycle/host.js';
 import type { StoredResponses } from '../responses/stored-responses.js';
 import type { Counts, Store } from '../store/contract/store.js';
 import type { StoreTable } from '../store/contract/tables.js';
+import type { Bill } from '../store/contract/usage.js';
 import type { TokenCounter } from '../threads/token-counter.js';
 import type { FeatureHooks } from './feature-hooks.js';
 import type { StoredKind } from './stored-kind.js';
@@ -78,6 +79,25 @@ interface UsageOrder {
   readonly groups: readonly UsageGroup[];
 }
 
+type ObservedState = HealthBody['observability'];
+
+/** State of the service, of which GET /health is made. `withNames`: whether the caller may see data of other clients. */
+interface ServiceState {
+  readonly verdict: { readonly status: HealthBody['status']; readonly reasons: ReasonBody[] };
+  readonly startedAt: string;
+  readonly drainEndsAt: string | null;
+  readonly processCounts: ObservedState['cli_processes'];
+  visible(withNames: boolean): AtLeastOne<ModelCli>;
+  workers(withPids: boolean): ObservedState['workers'];
+  checks(since: number | null, withNames: boolean): ReadinessBody[];
+}
+
+/** Counters of jobs since the start, by their names in the status. */
+type JobTotals = Readonly<
+  Record<'jobs' | 'failed_jobs' | 'cancelled_jobs' | 'refused' | 'output_tokens', number> &
+    Record<'first_deltas' | 'first_delta_seconds', number>
+>;
+
 /** Parts of the primary that features may use. All of them exist before the first job. */
 export interface PrimaryCore {
   readonly host: Pick<Host, 'clock' | 'random' | 'product' | 'heap' | 'searchPath'> & { readonly log: Logger<string> };
@@ -105,9 +125,12 @@ export interface PrimaryCore {
   readonly config: Config;
   readonly localJobs: LocalJobs;
   /** Admits the jobs of requests. */
-  readonly jobEntry: Pick<JobEntry, 'admit' | 'countRefusal'>;
+  readonly jobEntry: Pick<JobEntry, 'admit' | 'countRefusal' | 'recentlyRefused'>;
   /** Calls hooks of all features about background jobs. */
-  readonly jobHooks: Pick<FeatureHooks, 'admitBackground' | 'backgroundEnded' | 'recordEnded' | 'precedenceOver'>;
+  readonly jobHooks: Pick<
+    FeatureHooks,
+    'admitBackground' | 'backgroundEnded' | 'recordEnded' | 'precedenceOver' | 'reservedSlots'
+  >;
   readonly turnGate: Pick<TurnGate, 'admitting'>;
   readonly conversations: ReadableConversations;
   readonly conversationChanges: ConversationChanges;
@@ -118,7 +141,10 @@ export interface PrimaryCore {
   readonly tokens: Pick<TokenCounter, 'countTokens'>;
   readonly runner: Pick<JobRunner, 'busySeconds' | 'dismiss' | BackgroundMember>;
   readonly openJobs: Pick<OpenJobs, 'running'>;
-  readonly room: Pick<WaitingRoom, 'active' | 'limits' | 'runningAtGate' | 'waitingAtGate'>;
+  readonly room: Pick<
+    WaitingRoom,
+    'active' | 'limits' | 'runningAtGate' | 'waitingAtGate' | 'waiting' | 'fullSince' | 'waitingClients'
+  >;
   readonly workers: FeatureWorkers;
   /** Returns the use of all limits of features. Call it only after the start: not all features exist before. */
   readonly limitUses: () => readonly LimitUse[];
@@ -141,8 +167,9 @@ export interface PrimaryCore {
   readonly yieldInOrder: () => Promise<void>;
   /** Throws if this client may not start this job at present: its access has ended, or a feature refuses the job. */
   readonly checkStart: (request: JobRequest, route: Route) => void;
-  /** Returns what composes the sections of the status. Call it only after the start. */
-  readonly statusSections: (withNames: boolean) => Sections;
+  /** Call it only after the start. */
+  readonly status: () => ServiceState;
+  readonly metrics: { readonly jobs: { readonly totals: JobTotals } };
   /** Collects the figures of the workers. */
   readonly scrape: { fetchFigures(): Promise<void> };
   /** Whether each model CLI reports what a job costs. */
@@ -203,6 +230,8 @@ interface JobHooks {
   failed?(job: RoutedJob, error: unknown, hasRoom: (route: Route) => boolean): RouteChoice | null;
   /** Called for each route that could not answer, when the job has moved to another one. Never throws. */
   moved?(request: JobRequest, from: Route, to: Route, reason: PassReason): void;
+  /** Called once for each job when it has ended, with what it has used. Never throws. */
+  jobEnded?(request: JobRequest, end: JobEnd, bill: Bill): void;
   /** Called once for each background job, when its end is stored. Never throws. */
   ended?(job: EndedBackgroundJob): void;
 }
@@ -219,8 +248,15 @@ export interface FeatureMetric {
 /** Records about a client by kind. */
 type ClientRecords = Readonly<Record<string, readonly object[]>>;
 
-/** Slots that are reserved for a group now, as the status shows them. */
-export type ReservedSlots = NonNullable<StatusBody['slots']['reserved']>[number];
+/** Slots that are reserved for a group now. */
+export interface ReservedSlots {
+  readonly group: string;
+  readonly slots: number;
+  /** Running jobs of the group. */
+  readonly running: number;
+  /** Timestamp of the end of the reservation. */
+  readonly until: string;
+}
 
 /** Part of a feature in the primary. */
 export interface PrimaryPart {
@@ -271,6 +307,10 @@ export interface PrimaryPart {
   refreshKeys?(): Promise<void>;
   /** Returns warnings about the keys, at the start and after each change of the keys file. */
   findKeyWarnings?(): readonly string[];
+  /** Called for each request of a client that is refused before it becomes a job. Never throws. */
+  countRefusal?(client: string): void;
+  /** Called with the figures of a worker since its last report. Never throws. */
+  figuresReported?(families: readonly FamilyFigures[]): void;
   /** Called when the state of the previous service has been restored. May be called again after a failure. */
   restored?(): Promise<void>;
   start?(): void;

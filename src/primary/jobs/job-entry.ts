@@ -14,7 +14,7 @@ export interface JobEntryParts {
   phase(): Phase;
   /** Returns the remaining seconds of a drain. */
   drainSecondsLeft(): number;
-  readonly features: { startJob(request: JobRequest): void };
+  readonly features: { startJob(request: JobRequest): void } & RefusalCounter;
   readonly knownModels: Pick<KnownModels, 'explain'>;
   readonly catalog: Pick<ModelCatalog, 'resolveRequest'>;
   readonly turnGate: Pick<TurnGate, 'admitting'>;
@@ -25,15 +25,19 @@ export interface JobEntryParts {
   readonly jobMetrics: { countDrainRefusal(): void; countBudgetRefusal(): void };
   readonly usage: RefusalCounter;
   readonly clientMetrics: RefusalCounter;
-  readonly lastHour: { countRefusal(): void };
   readonly clock: Pick<Clock, 'now'>;
   /** Called after each call that leaves garbage, to schedule garbage collection. */
   noteActivity(): void;
 }
 
+const minuteMs = 60_000;
+const recentMinutes = 5;
+
 /** Admits the jobs of requests, and counts the requests that the service refuses. */
 export class JobEntry {
   readonly #parts: JobEntryParts;
+  /** Refused requests of the last minutes, by the number of the minute since the epoch. */
+  readonly #refusals = new Map<number, number>();
 
   constructor(parts: JobEntryParts) {
     this.#parts = parts;
@@ -81,11 +85,29 @@ export class JobEntry {
   }
 
   countRefusal(client: string): void {
-    const { usage, clientMetrics, lastHour } = this.#parts;
-    lastHour.countRefusal();
-    usage.countRefusal(client);
-    clientMetrics.countRefusal(client);
+    const { usage, clientMetrics, features } = this.#parts;
+    const minute = this.#minute;
+    const count = (this.#refusals.get(minute) ?? 0) + 1;
+    for (const known of this.#refusals.keys()) if (!isRecent(known, minute)) this.#refusals.delete(known);
+    this.#refusals.set(minute, count);
+    for (const counter of [features, usage, clientMetrics]) counter.countRefusal(client);
   }
+
+  /** Requests refused in the current minute and the four before it. */
+  get recentlyRefused(): number {
+    const current = this.#minute;
+    const recent = [...this.#refusals].filter(([minute]) => isRecent(minute, current));
+    return recent.reduce((sum, [, count]) => sum + count, 0);
+  }
+
+  get #minute(): number {
+    return Math.floor(this.#parts.clock.now() / minuteMs);
+  }
+}
+
+/** Whether a minute is among the recent ones. The clock may have been set back. */
+function isRecent(minute: number, current: number): boolean {
+  return minute <= current && minute > current - recentMinutes;
 }
 
 function isOver(phase: Phase): boolean {

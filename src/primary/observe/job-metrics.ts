@@ -1,5 +1,4 @@
 import type { Counter, Registry } from 'prom-client';
-import type { StatusBody } from '../../shared/api/status.js';
 import { holderOf, type LimitKind, readClientId } from '../../shared/client.js';
 import type { DoorNames } from '../../shared/features/feature.js';
 import { type JobEnd, type JobRequest, operations, outcomes, type ToolRound, toolRounds } from '../../shared/job.js';
@@ -64,7 +63,7 @@ export class JobMetrics {
     return this.#queueTimeouts;
   }
 
-  get totals(): Omit<StatusBody['totals'], 'requests'> {
+  get totals() {
     return { ...this.#ended, refused: this.rejected + this.#rateLimited, ...this.#first };
   }
 

@@ -13,15 +13,13 @@ import type { JobObserver } from '../jobs/job-observer.js';
 import type { Bill } from '../store/contract/usage.js';
 import type { SharedHandlers } from '../workers/worker-handle.js';
 import type { ClientMetrics, JobMetrics } from './job-metrics.js';
-import type { LastHour } from './last-hour.js';
 import type { UsageLedger } from './usage-ledger.js';
 
 export interface JobListeners {
   readonly jobs: JobMetrics;
   readonly clients: Pick<ClientMetrics, 'jobEnded'>;
   readonly usage: Pick<UsageLedger, 'jobEnded'>;
-  readonly lastHour: Pick<LastHour, 'jobEnded'>;
-  readonly features: Pick<FeatureHooks, 'jobMoved' | 'mayStore'>;
+  readonly features: Pick<FeatureHooks, 'jobMoved' | 'jobEnded' | 'mayStore'>;
   readonly sizes: Pick<LearnedSizes, 'record'>;
   readonly tokenFactors: Pick<TokenFactors, 'observe'>;
   readonly log: Logger;
@@ -29,7 +27,7 @@ export interface JobListeners {
 
 /** Returns the observer that counts and logs jobs. */
 export function observeJobs(listeners: JobListeners): JobObserver {
-  const { jobs, clients, usage, lastHour, features, sizes, tokenFactors, log } = listeners;
+  const { jobs, clients, usage, features, sizes, tokenFactors, log } = listeners;
   /**
    * Returns the end of a job without stderr if nothing of its client may be stored: stderr may contain texts of the
    * client.
@@ -55,7 +53,7 @@ export function observeJobs(listeners: JobListeners): JobObserver {
       jobs.countSearches(bill);
       clients.jobEnded(request, end);
       usage.jobEnded(request, end, bill);
-      lastHour.jobEnded(request, end);
+      features.jobEnded(request, end, bill);
       logEnd(log, request, end);
       if (hadSlot) logFailure(log, request, shownEnd(request, end), bill);
     },

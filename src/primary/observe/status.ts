@@ -1,18 +1,15 @@
-import type { BreakerBody, HealthBody, HistoryBody, ReadinessBody } from '../../shared/api/health.js';
+import type { BreakerBody, HealthBody, HistoryBody, ReadinessBody, ReasonBody } from '../../shared/api/health.js';
 import type { ModelList } from '../../shared/api/models.js';
 import type { SetupReport } from '../../shared/api/setup.js';
-import type { Sections, StatusBody } from '../../shared/api/status.js';
 import type { VersionBody } from '../../shared/api/version.js';
-import { readClientId } from '../../shared/client.js';
 import { timestamp } from '../../shared/clock.js';
 import type { Config } from '../../shared/config/config.js';
 import type { ReadinessEntry } from '../../shared/health.js';
 import type { FileFaults } from '../access/file-faults.js';
 import type { ModelCli } from '../cli/model-cli.js';
 import type { AtLeastOne } from '../cli/models.js';
-import type { FeatureHooks } from '../features/feature-hooks.js';
 import type { CircuitStatus } from '../health/circuit.js';
-import type { LocalJobs } from '../jobs/local-jobs.js';
+import type { JobEntry } from '../jobs/job-entry.js';
 import type { OpenJobs } from '../jobs/open-jobs.js';
 import type { WaitingRoom } from '../jobs/waiting-room.js';
 import type { Host } from '../lifecycle/host.js';
@@ -20,53 +17,45 @@ import type { Supervisor } from '../lifecycle/supervisor.js';
 import type { Store } from '../store/contract/store.js';
 import type { Workers } from '../workers/workers.js';
 import { degradedReasons, isPersonal, type ReasonSources } from './degraded.js';
-import type { LastHour } from './last-hour.js';
 import type { PrimaryMetrics } from './primary-metrics.js';
 import { renewalFaultsOf } from './renewal-faults.js';
-
-/** Content of GET /health, /status, /setup and /version, in sections from which each route selects. */
 
 /** Parts of the service whose state is shown. */
 export interface StatusSources extends ReasonSources {
   readonly fileFaults: Pick<FileFaults, 'reasons' | 'files'>;
   readonly supervisor: Pick<Supervisor, 'phase' | 'drainEndsAt'>;
-  readonly store: Pick<Store, 'kind' | 'isUp' | 'jobs'>;
-  readonly features: Pick<FeatureHooks, 'reservedSlots'>;
-  readonly room: Pick<WaitingRoom, 'active' | 'waiting' | 'limits' | 'fullSince' | 'waitingClients'>;
-  readonly lastHour: Pick<LastHour, 'recentlyRefused' | 'body' | 'day' | 'totalRequests'>;
+  readonly store: Pick<Store, 'kind' | 'isUp'>;
+  readonly room: Pick<WaitingRoom, 'active' | 'waiting' | 'limits' | 'fullSince'>;
+  readonly jobEntry: Pick<JobEntry, 'recentlyRefused'>;
   readonly metrics: Pick<PrimaryMetrics, 'jobs'>;
   readonly openJobs: Pick<OpenJobs, 'running'>;
-  readonly localJobs: Pick<LocalJobs, 'idOf' | 'counts'>;
   readonly workers: Pick<Workers, 'snapshot'>;
-  readonly config: Pick<Config, 'strictHealth' | 'needsKey' | 'maxJobs'>;
+  readonly config: Pick<Config, 'strictHealth' | 'needsKey'>;
   readonly host: Pick<Host, 'product' | 'termination' | 'clock' | 'defects'>;
 }
 
-const maxClients = 50;
-const maxChecks = 100;
-
-/** Composes the bodies of GET /health, /status and /version from the present state, and starts nothing. */
+/** Composes the bodies of GET /health and /version from the present state, and starts nothing. */
 export class Status {
   readonly #sources: StatusSources;
-  readonly #startedAt: string;
+  readonly startedAt: string;
   readonly #startedMs: number;
 
   constructor(sources: StatusSources) {
     this.#sources = sources;
-    this.#startedAt = timestamp(sources.host.clock.now());
+    this.startedAt = timestamp(sources.host.clock.now());
     this.#startedMs = sources.host.clock.monotonicMs();
   }
 
   /** Returns the body of GET /health. `withPids`: whether to include process ids of workers. */
   health(withPids: boolean): HealthBody {
-    const { config, store, supervisor, fileFaults } = this.#sources;
-    const { drainEndsAt } = supervisor;
+    const { config, store, fileFaults } = this.#sources;
+    const { drainEndsAt } = this;
     const { files } = fileFaults;
-    const clis = this.#visible(withPids);
+    const clis = this.visible(withPids);
     const [first, ...others] = clis.map(({ health }) => readinessBodyOf(health.checks.current)) as [ReadinessBody];
     return {
-      ...this.#verdict,
-      ...(drainEndsAt !== null && { drain_ends_at: timestamp(drainEndsAt) }),
+      ...this.verdict,
+      ...(drainEndsAt !== null && { drain_ends_at: drainEndsAt }),
       strict_mode: config.strictHealth,
       readiness: { model_cli: first, ...(others.length > 0 && { model_clis: [first, ...others] }) },
       store: { kind: store.kind, up: store.isUp },
@@ -79,11 +68,11 @@ export class Status {
   get isUsable(): boolean {
     const { clis, config } = this.#sources;
     const isAnyReady = clis.some(({ health }) => health.checks.current.status === 'ready');
-    return this.#verdict.status !== 'draining' && (!config.strictHealth || isAnyReady);
+    return this.verdict.status !== 'draining' && (!config.strictHealth || isAnyReady);
   }
 
   history(since: number | null, withPids: boolean): HistoryBody {
-    return { observability: this.#observability(withPids), history: this.#checks(since, withPids) };
+    return { observability: this.#observability(withPids), history: this.checks(since, withPids) };
   }
 
   version(): VersionBody {
@@ -98,42 +87,13 @@ export class Status {
     };
   }
 
-  /**
-   * Returns the sections of GET /status. The sections contain times instead of ages, so that they do not change merely
-   * because time passes. `withNames`: whether to include names of clients and process ids of workers.
-   */
-  live(withNames: boolean): Sections {
-    const { host, config, supervisor, room, clis, lastHour, metrics } = this.#sources;
-    return {
-      service: () => ({
-        ...this.#verdict,
-        may_recheck: withNames && config.needsKey,
-        version: host.product.version,
-        started_at: this.#startedAt,
-        drain_ends_at: timeOrNull(supervisor.drainEndsAt),
-      }),
-      slots: () => this.#slots(withNames),
-      queue: () => ({
-        max: room.limits.maxWaiting,
-        waiting: room.waiting,
-        full_since: timeOrNull(room.fullSince),
-        refused_last_5_minutes: lastHour.recentlyRefused,
-        clients: this.#waitingClients(withNames),
-      }),
-      background_jobs: () => this.#backgroundLoad(),
-      workers: () => this.#workers(withNames),
-      cli_processes: () => countsOf(clis),
-      renewals: () => renewalFaultsOf(this.#visible(withNames)),
-      breaker: () => breakerBodyOf(this.#visible(withNames)),
-      checks: () => this.#checks(null, withNames).slice(-maxChecks),
-      totals: () => ({ requests: lastHour.totalRequests, ...metrics.jobs.totals }),
-      last_hour: () => lastHour.body,
-      last_day: () => lastHour.day,
-    };
+  /** Latest end of the drain; null if the service does not drain. */
+  get drainEndsAt(): string | null {
+    return timeOrNull(this.#sources.supervisor.drainEndsAt);
   }
 
   /** Status of the service in one word, and the reasons. */
-  get #verdict(): Pick<StatusBody['service'], 'status' | 'reasons'> {
+  get verdict(): { readonly status: HealthBody['status']; readonly reasons: ReasonBody[] } {
     const { phase } = this.#sources.supervisor;
     const reasons = degradedReasons(this.#sources);
     if (phase === 'draining' || phase === 'stopped') return { status: 'draining', reasons };
@@ -141,10 +101,10 @@ export class Status {
   }
 
   #observability(withPids: boolean): HealthBody['observability'] {
-    const { room, metrics, openJobs, clis, lastHour } = this.#sources;
-    const renewals = renewalFaultsOf(this.#visible(withPids));
+    const { room, metrics, openJobs, jobEntry } = this.#sources;
+    const renewals = renewalFaultsOf(this.visible(withPids));
     return {
-      started_at: this.#startedAt,
+      started_at: this.startedAt,
       uptime_seconds: this.#uptimeSeconds,
       model_runtime: {
         active_requests: room.active,
@@ -155,63 +115,38 @@ export class Status {
         rejected_total: metrics.jobs.rejected,
         queue_timeouts_total: metrics.jobs.queueTimeouts,
         queue_full_since: timeOrNull(room.fullSince),
-        refused_last_5_minutes: lastHour.recentlyRefused,
-        breaker: breakerBodyOf(this.#visible(withPids)),
+        refused_last_5_minutes: jobEntry.recentlyRefused,
+        breaker: breakerBodyOf(this.visible(withPids)),
       },
-      cli_processes: countsOf(clis),
+      cli_processes: this.processCounts,
       ...(renewals.length > 0 && { renewals }),
-      workers: this.#workers(withPids),
+      workers: this.workers(withPids),
     };
   }
 
-  #checks(since: number | null, withNames: boolean): ReadinessBody[] {
-    return historyOf(this.#visible(withNames), since).map(readinessBodyOf);
+  /** Number of processes of all CLIs, by state. */
+  get processCounts(): HealthBody['observability']['cli_processes'] {
+    return countsOf(this.#sources.clis);
+  }
+
+  checks(since: number | null, withNames: boolean): ReadinessBody[] {
+    return historyOf(this.visible(withNames), since).map(readinessBodyOf);
   }
 
   /**
    * Returns the CLIs and accounts that a caller may see: without names, none that belongs to a client. Without keys, no
    * caller is an administrator, and none sees the accounts of others.
    */
-  #visible(withNames: boolean): AtLeastOne<ModelCli> {
+  visible(withNames: boolean): AtLeastOne<ModelCli> {
     const { clis, config } = this.#sources;
     const seesAll = withNames && config.needsKey;
     const [first = clis[0], ...others] = clis.filter((cli) => seesAll || !isPersonal(cli));
     return [first, ...others];
   }
 
-  #workers(withPids: boolean): StatusBody['workers'] {
+  workers(withPids: boolean): HealthBody['observability']['workers'] {
     const workers = this.#sources.workers.snapshot();
     return withPids ? workers : workers.map(({ pid: _, ...worker }) => worker);
-  }
-
-  /** Returns the background jobs: those that wait on all hosts, and those that run on this one. */
-  #backgroundLoad(): StatusBody['background_jobs'] {
-    const { config, localJobs, store } = this.#sources;
-    const { queued, running } = localJobs.counts;
-    return { max: config.maxJobs, waiting: store.jobs.shared?.waiting.count ?? queued, running };
-  }
-
-  #slots(withNames: boolean): StatusBody['slots'] {
-    const { room, openJobs, localJobs } = this.#sources;
-    const running = openJobs.running.map((job) => {
-      const { client, operation, model } = job.request;
-      const what = { client: nameOf(client, withNames), operation, model };
-      const id = withNames ? localJobs.idOf(job) : null;
-      return { job: job.number, id, ...what, started_at: timestamp(job.startedAt ?? 0) };
-    });
-    const reserved = [...this.#sources.features.reservedSlots];
-    return { max: room.limits.maxActive, running, ...(reserved.length > 0 && { reserved }) };
-  }
-
-  #waitingClients(withNames: boolean): StatusBody['queue']['clients'] {
-    const { waitingClients } = this.#sources.room;
-    const oldest = waitingClients.sort((a, b) => a.oldestAt - b.oldestAt).slice(0, maxClients);
-    return oldest.map(({ client, count, oldestAt, reason }) => ({
-      client: nameOf(client, withNames),
-      waiting: count,
-      oldest_since: timestamp(oldestAt),
-      reason,
-    }));
   }
 
   get #uptimeSeconds(): number {
@@ -363,10 +298,6 @@ function circuitBodyOf({ state, reason, since, until }: CircuitStatus) {
     ...(since !== null && { since: timestamp(since) }),
     ...(until !== null && { until: timestamp(until) }),
   };
-}
-
-function nameOf(client: string, withNames: boolean): string | null {
-  return withNames ? readClientId(client).name : null;
 }
 
 function timeOrNull(at: number | null): string | null {

@@ -1,9 +1,9 @@
 import { Registry } from 'prom-client';
 import type { BackgroundJob } from '../../../../src/features/background/background-jobs.js';
 import { observeBackground } from '../../../../src/features/background/observer.js';
+import { FeatureHooks } from '../../../../src/primary/features/feature-hooks.js';
 import { JobEntry, type JobEntryParts } from '../../../../src/primary/jobs/job-entry.js';
 import { ClientMetrics } from '../../../../src/primary/observe/job-metrics.js';
-import { LastHour } from '../../../../src/primary/observe/last-hour.js';
 import { UsageLedger } from '../../../../src/primary/observe/usage-ledger.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { LogBook } from '../../../support/basics/log-book.js';
@@ -17,7 +17,8 @@ it.each([
   (_, code, refused) => {
     const log = new LogBook();
     const usage = new UsageLedger(new FakeClock());
-    const lastHour = new LastHour(new FakeClock());
+    const clock = new FakeClock();
+    const features = new FeatureHooks();
     const clients = new ClientMetrics(new Registry(), () => new Map());
     const job = {
       request: jobRequest(),
@@ -27,13 +28,13 @@ it.each([
     const outcome = code === 'cancelled' ? code : 'internal_error';
     const told: unknown[] = [];
     const jobHooks = { backgroundEnded: (ended: object) => told.push(ended) };
-    const jobEntry = new JobEntry({ clientMetrics: clients, usage, lastHour } as unknown as JobEntryParts);
+    const jobEntry = new JobEntry({ clientMetrics: clients, usage, features, clock } as unknown as JobEntryParts);
     observeBackground({ host: { log }, jobEntry, jobHooks }).ended(
       job,
       jobFailed(outcome, { failure: { code, message: '' } }),
     );
     expect(log.entries).toMatchObject([{ event: 'background_job_ended', fields: { job_id: 'j1', queue_ms: 5 } }]);
-    expect(lastHour.body).toMatchObject([{ refused }]);
+    expect(jobEntry.recentlyRefused).toBe(refused);
     expect(told).toMatchObject([{ id: 'j1', end: { outcome, queueMs: 5 } }]);
   },
 );

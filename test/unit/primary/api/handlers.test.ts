@@ -23,11 +23,9 @@ function createHandlers(services: object = {}) {
   };
   const usage = { countRefusal: (client: string) => told.push(`refused ${client}`) };
   const clientMetrics = { countRefusal: () => told.push('refused client') };
-  const lastHour = { countRefusal: () => told.push('refused lately') };
   const catalog = { resolveRequest: (request: JobRequest) => request };
   const clients = { checkAccess: () => {}, countedGroupsOf: () => [], recordPerson: () => {} };
-  const features = noHooks;
-  const figures = { jobMetrics, usage, clients, features, clientMetrics, lastHour };
+  const figures = { jobMetrics, usage, clients, clientMetrics };
   const base = {
     clock: { now: () => 0 },
     phase: () => 'ready',
@@ -36,7 +34,9 @@ function createHandlers(services: object = {}) {
     turnGate: oneHostGate,
     catalog,
   };
-  const all = { ...base, ...figures, ...services };
+  const counting = { ...noHooks, countRefusal: () => told.push('refused in features') };
+  const features = { ...counting, ...(services as { readonly features?: object }).features };
+  const all = { ...base, ...figures, ...services, features };
   const jobEntry = new JobEntry(all as unknown as JobEntryParts);
   const { background = {} } = all as { readonly background?: object };
   const { accept } = jobHandlers(
@@ -79,18 +79,18 @@ describe('A job that a worker requests', () => {
       expect(told).toEqual(['run']);
     } else {
       await expect(running).rejects.toMatchObject({ code: 'shutting_down', retryAfterSeconds: 7 });
-      expect(told).toEqual(['refused', 'refused lately', 'refused a', 'refused client']);
+      expect(told).toEqual(['refused', 'refused in features', 'refused a', 'refused client']);
     }
   });
 
   it('is counted if a worker has refused it', async () => {
     const { handlers, told } = createHandlers({ drainSecondsLeft: () => 7 });
     expect(await handlers.refusedDraining({ client: 'key alice' })).toEqual({ retryAfterSeconds: 7 });
-    expect(told).toEqual(['refused', 'refused lately', 'refused key alice', 'refused client']);
+    expect(told).toEqual(['refused', 'refused in features', 'refused key alice', 'refused client']);
   });
 
   it.each([
-    [new RelayError('concurrency_limited', 'full'), ['refused lately', 'refused a', 'refused client']],
+    [new RelayError('concurrency_limited', 'full'), ['refused in features', 'refused a', 'refused client']],
     [invalid('prompt', 'is too long'), []],
   ])('is counted for its client if and only if it was refused for lack of space: %s', async (failure, counted) => {
     const run = () => {
@@ -106,11 +106,11 @@ describe('A job that a worker requests', () => {
     const check = () => {
       throw spent;
     };
-    const { handlers, told } = createHandlers({ features: { ...noHooks, startJob: check } });
+    const { handlers, told } = createHandlers({ features: { startJob: check } });
     await expect(handlers.run(jobRequest(), signal)).rejects.toBe(spent);
     const form = { route: '/ask', model: null, isStructured: false } as const;
     await expect(handlers.accept({ job: jobRequest(), form })).rejects.toBe(spent);
-    const counted = ['refused by its budget', 'refused lately', 'refused a', 'refused client'];
+    const counted = ['refused by its budget', 'refused in features', 'refused a', 'refused client'];
     expect(told).toEqual([...counted, ...counted]);
   });
 
@@ -123,7 +123,7 @@ describe('A job that a worker requests', () => {
       };
       const catalog = { resolveRequest: async (request: JobRequest) => take('model', request) };
       const turnGate = { admitting: async (_: JobRequest, admit: () => unknown) => take('gate', admit)() };
-      const features = { ...noHooks, startJob: () => take('budget', null) };
+      const features = { startJob: () => take('budget', null) };
       const phases = () => take('phase', phase);
       const [runner, background] = [{ run: () => take('run', []) }, { accept: async () => take('run', {}) }];
       const parts = { catalog, turnGate, features, runner, background, phase: phases, drainSecondsLeft: () => 7 };
@@ -157,7 +157,7 @@ describe('A job that a worker requests', () => {
 
 it.each([
   [true, []],
-  [false, ['rate limited', 'refused lately', 'refused address 192.0.2.1', 'refused client']],
+  [false, ['rate limited', 'refused in features', 'refused address 192.0.2.1', 'refused client']],
 ])('A request from an address is counted if its rate window is used up (allowed: %p)', async (isAllowed, counted) => {
   const verdict = { isAllowed, remaining: 0, resetSeconds: 9 };
   const { handlers, told } = createHandlers({ rateLimit: { takeRequest: async () => verdict } });
@@ -204,7 +204,7 @@ describe('The usage', () => {
   ])('contains all clients for an admin, else only the one that asks (scopes: %p, %p)', async (scopes, client) => {
     const { handlers } = createHandlers({
       usage: { report: (...call: unknown[]) => [call] },
-      features: { ...noHooks, limitUsesOf: (asking: string | null) => [asking] },
+      features: { limitUsesOf: (asking: string | null) => [asking] },
     });
     const period = { since: '2026-01-01', until: null, groups: ['client' as const] };
     const { text } = await handlers.usage({ client: client ?? 'user bob', scopes, ...period });

@@ -2,7 +2,6 @@ import { Registry } from 'prom-client';
 import { LearnedSizes } from '../../../../src/primary/cli/model-sizes.js';
 import { FeatureHooks } from '../../../../src/primary/features/feature-hooks.js';
 import { ClientMetrics, JobMetrics } from '../../../../src/primary/observe/job-metrics.js';
-import { LastHour } from '../../../../src/primary/observe/last-hour.js';
 import { observeJobs } from '../../../../src/primary/observe/observers.js';
 import { UsageLedger } from '../../../../src/primary/observe/usage-ledger.js';
 import { noBill } from '../../../../src/primary/store/contract/usage.js';
@@ -25,17 +24,17 @@ describe('The observer of jobs', () => {
     const jobs = new JobMetrics(registry, () => refusals, ['claude', 'codex']);
     const log = new LogBook();
     const usage = new UsageLedger(new FakeClock());
-    const lastHour = new LastHour(new FakeClock());
     const clients = new ClientMetrics(registry, () => new Map());
     const learned = { sizes: new LearnedSizes(null, log), tokenFactors: { observe: async () => {} } };
-    const features = new FeatureHooks([]);
-    const observer = observeJobs({ jobs, clients, usage, lastHour, features, ...learned, log });
+    const ended: unknown[] = [];
+    const features = new FeatureHooks([{ handlers: {}, job: { jobEnded: (...job) => ended.push(job) } }]);
+    const observer = observeJobs({ jobs, clients, usage, features, ...learned, log });
     const read = async () => new Exposition(await registry.metrics());
-    return { observer, log, usage, lastHour, read };
+    return { observer, log, usage, ended, read };
   }
 
   it('counts the jobs and figures it receives', async () => {
-    const { observer, usage, lastHour, read } = createObserver();
+    const { observer, usage, ended, read } = createObserver();
     observer.jobStarted(500);
     observer.firstDelta(jobRequest(), 250);
     observer.jobEnded(jobRequest(), jobDone(), true, noBill);
@@ -45,7 +44,7 @@ describe('The observer of jobs', () => {
     expect(scrape.value('jobs_total{operation="ask",outcome="ok"}')).toBe(1);
     expect(scrape.value('client_jobs_total{client="other",outcome="ok"}')).toBe(1);
     expect(usage.report(null, { since: null, until: null })).toMatchObject([{ client: 'a', jobs: { ok: 1 } }]);
-    expect(lastHour.body).toMatchObject([{ jobs: 1, failed_jobs: 0 }]);
+    expect(ended).toEqual([[jobRequest(), jobDone(), noBill]]);
   });
 
   it('counts the web searches of jobs with any outcome by CLI and account, from 0 on', async () => {

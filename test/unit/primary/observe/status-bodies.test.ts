@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { type SectionSources, sectionsOf } from '../../../../src/features/live-status/sections.js';
 import { StatusFeed } from '../../../../src/features/live-status/status-feed.js';
 import { FileFaults } from '../../../../src/primary/access/file-faults.js';
 import {
@@ -46,7 +47,8 @@ function createStatus(clis: readonly object[], needsKey = true) {
   const sources = {
     supervisor: { phase: 'ready', drainEndsAt: null },
     room: { active: 2, waiting: 5, ...queue, waitingClients: [{ client: 'key bob', count: 1, oldestAt: at }] },
-    lastHour: { recentlyRefused: 7, body: [], day: [], totalRequests: 9 },
+    jobEntry: { recentlyRefused: 7 },
+    lastHour: { body: [], day: [], totalRequests: 9 },
     metrics: { jobs: { rejected: 6, queueTimeouts: 1, totals: { jobs: 8 } } },
     openJobs: {
       running: [
@@ -59,7 +61,7 @@ function createStatus(clis: readonly object[], needsKey = true) {
     },
     workers: { snapshot: () => [{ id: 1, pid: 42, state: 'ready', restarts: 0 }] },
     clis,
-    features: { reservedSlots: [] },
+    jobHooks: { reservedSlots: [] },
     names: { choice: { fallback: 'opus', label: 'opus' }, defaultRoute: { cli: claude, model: 'opus' } },
     store: { kind: 'sqlite', isUp: false, jobs: { shared: null } },
     fileFaults: new FileFaults(),
@@ -85,10 +87,11 @@ function bodiesOf(clis: readonly object[]) {
   const models = { count: 1, models: [{ id: 'opus', name: 'Opus', default: true, alias_of: 'x' }] };
   const commandOf = ({ adapter }: typeof claude) => adapter.command;
   const ofSetup = { ...sources, url: 'http://host', keys: ['bob'], commandOf, models, warnings: ['beware'] };
+  const sections = sectionsOf({ ...sources, status: () => status } as unknown as SectionSources, true);
   return {
     health: status.health(true),
     history: status.history(null, false),
-    status: JSON.parse(new StatusFeed(status.live(true), clock).text),
+    status: JSON.parse(new StatusFeed(sections, clock).text),
     version: { ...status.version(), node: 'v0' },
     setup: setupReportOf(ofSetup as unknown as SetupSources),
   };

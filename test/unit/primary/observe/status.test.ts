@@ -72,7 +72,7 @@ function createStatus({
   const sources = {
     supervisor: { phase, drainEndsAt: null },
     room: { active: 2, waiting: 5, limits: { maxActive: 4, maxWaiting: 100 }, fullSince: Date.UTC(2026, 0, 1) },
-    lastHour: { recentlyRefused: 7 },
+    jobEntry: { recentlyRefused: 7 },
     metrics: { jobs: { rejected: 6, queueTimeouts: 1 } },
     openJobs: { running: [{ executionMs: 900 }, { executionMs: 30 }] },
     workers: { snapshot: () => [{ id: 1, pid: 42, state: 'ready', restarts: 0 }] },

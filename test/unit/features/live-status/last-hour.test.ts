@@ -1,8 +1,8 @@
-import { LastHour } from '../../../../src/primary/observe/last-hour.js';
+import { LastHour } from '../../../../src/features/live-status/last-hour.js';
 import type { JobEnd } from '../../../../src/shared/job.js';
 import type { FamilyFigures } from '../../../../src/shared/metrics.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
-import { jobDone, jobFailed, jobRequest } from '../../../support/jobs/job-records.js';
+import { jobDone, jobFailed } from '../../../support/jobs/job-records.js';
 
 const minuteMs = 60_000;
 
@@ -14,7 +14,7 @@ function answers(...counts: readonly (readonly [code: string, count: number])[])
 }
 
 function ended(hour: LastHour, ...ends: readonly JobEnd[]): void {
-  for (const end of ends) hour.jobEnded(jobRequest(), end);
+  for (const end of ends) hour.jobEnded(end);
 }
 
 describe('The last hour', () => {
@@ -53,17 +53,14 @@ describe('The last hour', () => {
     expect(hour.body.at(-1)).toMatchObject({ requests: 2 });
   });
 
-  it('counts refusals, and those of the last five minutes together', async () => {
+  it('counts refusals', async () => {
     const clock = new FakeClock();
     const hour = new LastHour(clock);
-    const recent: number[] = [];
-    for (let minute = 0; minute < 8; minute++) {
-      if (minute < 3) for (let count = 0; count <= minute; count++) hour.countRefusal();
-      recent.push(hour.recentlyRefused);
+    for (let minute = 0; minute < 3; minute++) {
+      for (let count = 0; count <= minute; count++) hour.countRefusal();
       await clock.advance(minuteMs);
     }
-    expect(recent).toEqual([1, 3, 6, 6, 6, 5, 3, 0]);
-    expect(hour.body.map(({ refused }) => refused)).toEqual([1, 2, 3, 0, 0, 0, 0, 0, 0]);
+    expect(hour.body.map(({ refused }) => refused)).toEqual([1, 2, 3, 0]);
   });
 
   it('counts jobs, those that failed, and how long they took from their arrival', () => {

@@ -1,7 +1,7 @@
 import { createHistogram, type RecordableHistogram } from 'node:perf_hooks';
 import type { StatusBody } from '../../shared/api/status.js';
 import { type Clock, timestamp } from '../../shared/clock.js';
-import type { JobEnd, JobRequest } from '../../shared/job.js';
+import type { JobEnd } from '../../shared/job.js';
 import { type FamilyFigures, type FigureValue, metricPrefix } from '../../shared/metrics.js';
 
 /** Durations that a histogram distinguishes, milliseconds: longer ones count as the longest. */
@@ -12,7 +12,6 @@ const maxMinutes = 60;
 const stepMinutes = 5;
 /** Steps of a day. */
 const maxSteps = (24 * 60) / stepMinutes;
-const recentMinutes = 5;
 /** Route of the console's files, which are not counted as requests. */
 const consoleRoute = '/console/';
 /** Routes for monitoring, which are not counted in the total of requests. */
@@ -65,7 +64,7 @@ export class LastHour {
     minute.errors += sumOf(values.filter(({ labels }) => Number(labels.code) >= 500));
   }
 
-  jobEnded(_request: JobRequest, { outcome, queueMs, executionMs }: JobEnd): void {
+  jobEnded({ outcome, queueMs, executionMs }: JobEnd): void {
     const minute = this.#minute();
     minute.jobs++;
     if (outcome !== 'ok' && outcome !== 'cancelled') minute.failedJobs++;
@@ -81,13 +80,6 @@ export class LastHour {
   /** Requests since the start, without those for monitoring. */
   get totalRequests(): number {
     return this.#requests;
-  }
-
-  /** Requests refused in the current minute and the four before it. */
-  get recentlyRefused(): number {
-    const last = this.#current;
-    const recent = Array.from({ length: recentMinutes }, (_, index) => this.#minutes.get(last - index));
-    return recent.reduce((sum, minute) => sum + (minute?.refused ?? 0), 0);
   }
 
   /** Minutes of the last hour, or since the start of the service, ending with the current minute. */

@@ -1,3 +1,4 @@
+import { type SectionSources, sectionsOf } from '../../../../src/features/live-status/sections.js';
 import { StatusFeed } from '../../../../src/features/live-status/status-feed.js';
 import { FileFaults } from '../../../../src/primary/access/file-faults.js';
 import { Status, type StatusSources } from '../../../../src/primary/observe/status.js';
@@ -55,13 +56,15 @@ function statusWith(withNames: boolean, sources: object = {}): StatusBody {
     },
     workers: { snapshot: () => [{ id: 1, pid: 42, state: 'ready', restarts: 0 }] },
     clis: [cli],
-    features: { reservedSlots },
-    lastHour: { body: [], day: [], totalRequests: 9, recentlyRefused: 4 },
+    jobHooks: { reservedSlots },
+    jobEntry: { recentlyRefused: 4 },
+    lastHour: { body: [], day: [], totalRequests: 9 },
     metrics: { jobs: { totals: ofJobs } },
     ...sources,
   };
   const status = new Status(all as unknown as StatusSources);
-  return JSON.parse(new StatusFeed(status.live(withNames), clock).text) as StatusBody;
+  const sections = sectionsOf({ ...all, status: () => status } as unknown as SectionSources, withNames);
+  return JSON.parse(new StatusFeed(sections, clock).text) as StatusBody;
 }
 
 const minute = { requests: 1, errors: 0, jobs: 0, failed_jobs: 0, refused: 0, job_ms: null };
@@ -73,7 +76,6 @@ describe('The live status', () => {
         body: [{ at: '2026-01-01T00:00:00.000Z', ...minute }],
         day: [],
         totalRequests: 9,
-        recentlyRefused: 4,
       },
     });
     expect(statusBody.parse(status)).toEqual(status);
