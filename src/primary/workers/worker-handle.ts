@@ -41,8 +41,11 @@ export type WorkerState = (typeof workerStates)[number];
 export const restartCauses = ['crash', 'unresponsive', 'reload'] as const;
 export type RestartCause = (typeof restartCauses)[number];
 
-/** Checks in a row without a heartbeat that a worker survives: before it listens, and afterwards. */
-const maxSilentChecks = { starting: 5, listening: 3 };
+/**
+ * Checks in a row without a heartbeat that a worker survives: before it listens, and afterwards. On an overloaded host, a start
+ * takes tens of seconds, and a worker that is killed in its start begins again.
+ */
+const maxSilentChecks = { starting: 23, listening: 3 };
 /**
  * Time for a killed process to exit. Only a wait in the kernel delays it, for example for a disk or a network share.
  */

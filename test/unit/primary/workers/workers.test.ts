@@ -7,7 +7,7 @@ import { isAlive } from '../../../support/processes/processes.js';
 import { WorkersHarness } from '../../../support/processes/workers-harness.js';
 
 const checkMs = 2500;
-const startLimitMs = 15_000;
+const startLimitMs = 60_000;
 const silenceLimitMs = 10_000;
 /** Additional time after the limit that the worker itself has. */
 const exitLimitMs = 1000;
@@ -208,7 +208,7 @@ describe('A worker that the system cannot start', () => {
 });
 
 describe('A worker that hangs', () => {
-  it('is killed after fifteen seconds if it is starting, and replaced', async () => {
+  it('is killed after a minute if it is starting, and replaced', async () => {
     await using harness = await WorkersHarness.create();
     harness.start('hangs');
     const [first] = harness.pids();
@@ -246,9 +246,10 @@ describe('A worker that hangs', () => {
     const [before] = harness.workers.snapshot();
     harness.use('hangs');
     const replaced = harness.workers.replaceAll();
-    await harness.clock.advance(silenceLimitMs - 1);
-    harness.beat(before?.pid);
-    await harness.clock.advance(startLimitMs - silenceLimitMs + 1);
+    for (let passedMs = 0; passedMs < startLimitMs; passedMs += checkMs) {
+      harness.beat(before?.pid);
+      await harness.clock.advance(checkMs);
+    }
     expect(await replaced).toBe(false);
     expect(harness.log.events).toEqual(['worker_unresponsive', 'reload_failed']);
     expect(harness.workers.snapshot()).toEqual([before]);
