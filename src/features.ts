@@ -6,6 +6,7 @@ import { audit } from './features/audit/feature.js';
 import { background } from './features/background/feature.js';
 import { batches } from './features/batches/feature.js';
 import { budgets } from './features/budgets/feature.js';
+import { cgroups } from './features/cgroups/feature.js';
 import { codex } from './features/codex/feature.js';
 import { command } from './features/command/feature.js';
 import { courses } from './features/courses/feature.js';
@@ -81,6 +82,7 @@ export const features: readonly (PrimaryFeature & WorkerFeature & CommandFeature
   demo,
   acp,
   file,
+  cgroups,
   sqlite,
   redis,
 ];

@@ -103,13 +103,6 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   MODEL_API_REUSE: [
     '`off`: a CLI process never [answers a second question](operations.md#renewed-processes) of the same client',
   ],
-  MODEL_API_CGROUP: [
-    '`auto`: a cgroup (v2) for each CLI process if possible, else a process group; `off`; or the parent cgroup',
-  ],
-  MODEL_API_CLI_MEMORY_MB: [
-    'memory of each CLI process and its children; needs a cgroup with the memory controller',
-    'none',
-  ],
   MODEL_API_LOG_LEVEL: ['`debug`, `info`, `warn`, `error` or `silent`'],
   MODEL_API_LOG_FORMAT: ['`json`; `text` for people; `auto`: `text` on a terminal, else `json`'],
   MODEL_CODE_OAUTH_TOKEN: ['credential of the CLI; no other program gets it'],

@@ -35,7 +35,7 @@ import { reportSetup } from './api/setup-report.js';
 import { chooseAdapters, loginProviderOf } from './cli/adapters/registry.js';
 import { CallbackServer } from './cli/process/callback-server.js';
 import { searchPathOf } from './cli/process/program.js';
-import { chooseTermination } from './cli/terminate/termination.js';
+import { type ChooseContainments, chooseTermination } from './cli/terminate/termination.js';
 import type { StartInput } from './compose.js';
 import type { OpenedStore } from './hosts/hosts.js';
 import { Defects } from './lifecycle/defects.js';
@@ -278,6 +278,12 @@ async function openPorts(config: Config, { systemd, clock }: Host): Promise<Pick
   }
 }
 
+/** Loads the code of the feature that contains programs; null if there is none. */
+async function loadContainments({ featureValues }: Config): Promise<ChooseContainments | null> {
+  const feature = features.find((each) => each.loadContainments !== undefined);
+  return (await feature?.loadContainments?.(featureValues)) ?? null;
+}
+
 /** Loads the code of the features that the configuration needs. */
 function loadFeatures({ featureValues }: Config): Promise<StartInput['createFeatures']> {
   return Promise.all(features.map((feature) => feature.loadPrimary(featureValues)));
@@ -317,9 +323,9 @@ async function makeHost(
   const runtimeDirectory = await makeRuntimeDirectory(runtimeParent(env), instance);
   const workDirectory = await makeWorkDirectory(runtimeDirectory, resolve(tmpdir()));
   const tools = await findHostTools(searchPath);
-  const unitCgroups = role === 'service' ? null : role.cgroups;
-  const settings = { cgroup: config.cgroup, unitCgroups, maxMemoryBytes: config.cliMemoryBytes };
-  const termination = await chooseTermination(settings, tools, instance, role === 'service', clock, known.log);
+  const isService = role === 'service';
+  const containmentHost = { instance, unitCgroups: isService ? null : role.cgroups, isService, clock, log: known.log };
+  const termination = await chooseTermination(tools, containmentHost, await loadContainments(config));
   const fence = loginProvider === null ? null : await loginProvider.createFence(config.featureValues, searchPath, env);
   const cgroup = await ownCgroup(); // after the service has moved into its cgroup
   return {

@@ -172,12 +172,12 @@ describe('The imports', () => {
 
   it.each<[string, SourceFilter]>([
     ['node:cluster', either(isOneOf('src/primary/main', 'src/shared/ipc/cluster-channel'), isIn('primary/workers'))],
-    // The first two start and end model CLIs. `peer-credentials` asks the kernel for what Node does not provide. The
+    // The first three start and end model CLIs. `peer-credentials` asks the kernel for what Node does not provide. The
     // others start short-lived tools of the host, or the login of a model CLI in a terminal.
     [
       'node:child_process',
       either(
-        isOneOf('src/primary/cli/process/launcher'),
+        isOneOf('src/primary/cli/process/launcher', 'src/features/cgroups/containment'),
         isIn('primary/cli/terminate'),
         isOneOf('src/primary/lifecycle/host', 'src/primary/lifecycle/systemd'),
         isOneOf('src/shared/node-internals/peer-credentials', 'src/command/verbs/serve', 'src/command/verbs/accounts'),

@@ -217,6 +217,8 @@ const words: Readonly<Record<string, { readonly pattern: RegExp; readonly named:
         ]),
       },
     },
+    // The core ends what dead services have left in cgroups, and reads how much memory they leave.
+    cgroups: { pattern: /MODEL_API_CGROUP|CLI_MEMORY_MB|CgroupContainments|openCgroupHome|cgroup_lost/, named: {} },
     courses: { pattern: /\bcourses?\b(?! of)|'\/courses|roster/i, named: {} },
     codex: { pattern: /codex/i, named: {} },
     sqlite: { pattern: /sqlite/i, named: {} },

@@ -22,6 +22,7 @@ import type { ModelCli } from '../cli/model-cli.js';
 import type { AtLeastOne, ModelsCheck } from '../cli/models.js';
 import type { Launcher } from '../cli/process/launcher.js';
 import type { ModelRouter, Route } from '../cli/route.js';
+import type { ChooseContainments } from '../cli/terminate/termination.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
 import type { TurnResources } from '../conversations/conversation-turn.js';
 import type { TurnGate } from '../conversations/turn-gate.js';
@@ -343,6 +344,8 @@ export interface PrimaryFeature<V extends FeatureVariables = FeatureVariables>
   readonly tables: readonly StoreTable[];
   /** Model CLIs that the feature adds. */
   readonly clis?: AdapterFamily;
+  /** Loads the code that contains each program in another way than in a process group. At most one feature has it. */
+  loadContainments?(values: ValuesOf<V>): Promise<ChooseContainments>;
   /** Loads the code for further logins of model CLIs that the feature adds. */
   loadLogins?(): LoginProvider<V>;
   /** Kind of stores that the feature adds. */

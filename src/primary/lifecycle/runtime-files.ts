@@ -5,9 +5,9 @@ import { join, resolve } from 'node:path';
 import { type Clock, delay } from '../../shared/clock.js';
 import { type Config, ConfigFault, type Environment } from '../../shared/config/config.js';
 import type { Logger } from '../../shared/log/logger.js';
+import { cgroupParent } from '../../shared/process/cgroup.js';
 import { endLeftovers, type RuntimePlaces, removeRuntimeFilesOf } from '../../shared/process/leftovers.js';
 import { folderPrefix, type Instance, instanceOfProcess } from '../../shared/process/proc.js';
-import { cgroupParent } from '../cli/terminate/termination.js';
 
 /** Parent of the runtime directories of all primaries, and the variable that sets it. */
 export interface RuntimeParent {

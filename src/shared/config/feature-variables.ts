@@ -30,6 +30,8 @@ interface FeatureVariable {
 export interface FeatureSettings {
   /** Background jobs that may wait. */
   readonly maxJobs: number;
+  /** Parent of the cgroups of programs. `auto`: the cgroup of the service, if possible. Any other value is a path. */
+  readonly cgroup: 'auto' | 'off' | string;
   /** Whether the web console is served. */
   readonly console: 'on' | 'off';
   /** Whether clients may read their conversations. */
@@ -37,7 +39,7 @@ export interface FeatureSettings {
 }
 
 /** Values of these settings if the features that have their variables are absent. */
-const absentSettings: FeatureSettings = { console: 'off', maxJobs: 0, readBack: false };
+const absentSettings: FeatureSettings = { cgroup: 'off', console: 'off', maxJobs: 0, readBack: false };
 
 /** Returns the settings that variables of features give to other parts of the service. */
 export function featureSettingsOf(

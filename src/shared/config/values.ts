@@ -21,10 +21,6 @@ export const socketPath = text.refine(
   `must be a path of at most ${maxSocketPathBytes} bytes`,
 );
 
-export const cgroupSetting = z
-  .string()
-  .regex(/^(auto|off|\/.*)$/, 'must be auto, off or the absolute path of a cgroup');
-
 export function integer(min: number, max: number) {
   const message = `must be a whole number from ${min} to ${max}`;
   return z

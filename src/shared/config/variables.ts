@@ -4,7 +4,6 @@ import { claudeFamily, cliSchemas } from './clis.js';
 import { storeFamiliesOf, storeSchema } from './stores.js';
 import {
   absolutePath,
-  cgroupSetting,
   cidrs,
   command,
   flag,
@@ -103,8 +102,6 @@ export const variables = {
   MODEL_API_LIVE_SESSIONS: ['liveSessions', integer(0, 1024), '4'],
   MODEL_API_SESSION_IDLE_SECONDS: ['sessionIdleMs', seconds(1, daySeconds), '300'],
   MODEL_API_REUSE: ['reuse', oneOf(switchPositions), 'on'],
-  MODEL_API_CGROUP: ['cgroup', cgroupSetting, 'auto'],
-  MODEL_API_CLI_MEMORY_MB: ['cliMemoryBytes', megabytes(1, 1_000_000), null],
   MODEL_API_LOG_LEVEL: ['logLevel', oneOf(logLevels), 'info'],
   MODEL_API_LOG_FORMAT: ['logFormat', oneOf(logFormats), 'auto'],
   MODEL_CODE_OAUTH_TOKEN: ['oauthToken', text, null],

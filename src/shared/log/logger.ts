@@ -48,7 +48,6 @@ export const logEvents = {
   cli_failed: 'a job failed because of its model CLI',
   job_ended: 'a job has ended: request id and outcome. At level info only if its worker died',
   answer_not_spilled: 'a long answer stays in memory, because its file cannot be written: error',
-  cgroup_lost: 'the cgroup of the CLI processes was removed or cannot be used: error, what they get instead',
   renewals_paused:
     'renewals or rewindings (`kind`) are paused for this client for an hour, because three processes in a row did not prove what is left in their context: CLI, account, client, kind',
   tree_not_gone: 'processes of a job could not be killed',

@@ -161,6 +161,12 @@ export class Cgroup {
   }
 }
 
+/** Returns the parent of the service's cgroups; null if cgroups are switched off, or if `auto` finds none. */
+export async function cgroupParent(setting: 'auto' | 'off' | string): Promise<Cgroup | null> {
+  if (setting === 'off') return null;
+  return setting === 'auto' ? ownCgroup() : new Cgroup(setting);
+}
+
 /** Returns the cgroup of this process; null if cgroup v2 is not mounted or no mount shows the folder. */
 export async function ownCgroup(): Promise<Cgroup | null> {
   const [mounts, memberships] = await Promise.all([

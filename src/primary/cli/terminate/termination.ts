@@ -1,12 +1,10 @@
 import type { ChildProcess } from 'node:child_process';
 import treeKill from 'tree-kill';
 import { type Clock, delay } from '../../../shared/clock.js';
-import { ConfigFault } from '../../../shared/config/config.js';
 import type { Logger } from '../../../shared/log/logger.js';
 import { closingFailed, watchingChildren } from '../../../shared/node-internals/spawned-children.js';
-import { Cgroup, ownCgroup, type UnitCgroups } from '../../../shared/process/cgroup.js';
+import type { UnitCgroups } from '../../../shared/process/cgroup.js';
 import type { Instance } from '../../../shared/process/proc.js';
-import { CgroupContainments, openCgroupHome } from './cgroup-containment.js';
 import type { ContainmentFactory } from './containment.js';
 import { GroupContainments } from './group-containment.js';
 
@@ -18,23 +16,12 @@ export interface HostTools {
   readonly hasPs: boolean;
 }
 
-/** Parent of the cgroups. `auto`: the cgroup of the service, if possible. Any other value is a path. */
-export type CgroupSetting = 'auto' | 'off' | string;
-
-export interface TerminationSettings {
-  readonly cgroup: CgroupSetting;
-  /** Memory of each CLI process with all its children; null if unlimited. */
-  readonly maxMemoryBytes: number | null;
-  /** Cgroups of a systemd unit that is only inspected. This process is outside of them and uses process groups. */
-  readonly unitCgroups?: UnitCgroups | null;
-}
-
 /** Methods to contain and end CLI processes on this host. */
 export interface Termination {
   readonly containments: ContainmentFactory;
   readonly killTree: KillTree;
   readonly warnings: readonly string[];
-  /** Why cgroups are unavailable; null if they are in use or switched off. */
+  /** Why the best containments are unavailable; null if they are in use or switched off. */
   readonly fault: string | null;
 }
 
@@ -42,71 +29,45 @@ const setprivWarning =
   'no setpriv on PATH that knows --pdeathsig (util-linux has one from 2.33 on): ' +
   'if the service is killed, what it leaves running may live on until the next start.';
 
-/** Returns the parent of the service's cgroups; null if cgroups are switched off, or if `auto` finds none. */
-export async function cgroupParent(setting: CgroupSetting): Promise<Cgroup | null> {
-  if (setting === 'off') return null;
-  return setting === 'auto' ? ownCgroup() : new Cgroup(setting);
-}
-
-/** Returns the termination that the service of a unit will find; null if this process must test the host itself. */
-function terminationOfUnit(
-  settings: TerminationSettings,
-  hasCgroups: boolean,
-  groups: ContainmentFactory,
-): Omit<Termination, 'killTree'> | null {
-  const { cgroup, unitCgroups = null } = settings;
-  if (unitCgroups === null || cgroup !== 'auto' || !hasCgroups) return null;
-  const { fault, controllers } = unitCgroups;
-  const warnings = unmetLimits(settings, controllers.has('memory'));
-  const means = fault === null ? 'cgroup' : 'process-group';
-  const create: ContainmentFactory['create'] = (...program) => groups.create(...program);
-  return { containments: { means, create, close: () => groups.close() }, warnings, fault };
+/** What the choice of containments may know of the host. */
+export interface ContainmentHost {
+  readonly instance: Instance;
+  /** Cgroups of a systemd unit that is only inspected. This process is outside of them. */
+  readonly unitCgroups: UnitCgroups | null;
+  /** Whether this process is a service, which may move into another cgroup. */
+  readonly isService: boolean;
+  readonly clock: Clock;
+  readonly log: Pick<Logger<string>, 'warn'>;
 }
 
 /**
- * Chooses the strongest method that works on this host. Rejects with a ConfigFault if a configured cgroup cannot be
- * used. `mayMove`: see `openCgroupHome`.
+ * Returns other containments than `groups`, which use process groups. Without `containments`, the process groups are
+ * used. Rejects with a ConfigFault if configured containments cannot be used.
  */
-export async function chooseTermination(
-  settings: TerminationSettings,
-  tools: HostTools,
-  instance: Instance,
-  mayMove: boolean,
-  clock: Clock,
-  log: Pick<Logger, 'warn'>,
-): Promise<Termination> {
-  const parent = await cgroupParent(settings.cgroup);
-  const killTree = createKillTree(tools.hasPs, clock);
-  const groups = new GroupContainments(instance, tools.setpriv, clock);
-  const unitTermination = terminationOfUnit(settings, parent !== null, groups);
-  if (unitTermination !== null) return { ...unitTermination, killTree };
-  const found = await openCgroupHome(parent, instance, mayMove, clock);
-  if (found.kind === 'usable') {
-    const [hasMemory, hasPids] = [found.controllers.has('memory'), found.controllers.has('pids')];
-    const maxMemoryBytes = hasMemory ? settings.maxMemoryBytes : null;
-    const fallback = { containments: groups, log };
-    const containments = new CgroupContainments(found.home, { hasMemory, hasPids, maxMemoryBytes }, clock, fallback);
-    const warnings = unmetLimits(settings, hasMemory);
-    return {
-      containments,
-      killTree,
-      warnings,
-      get fault() {
-        return containments.fault;
-      },
-    };
-  }
-  if (!['auto', 'off'].includes(settings.cgroup)) throw new ConfigFault([`MODEL_API_CGROUP: ${found.reason}`]);
-  const warnings = [...unmetLimits(settings, false), ...(tools.setpriv === null ? [setprivWarning] : [])];
-  return { containments: groups, killTree, warnings, fault: settings.cgroup === 'off' ? null : found.reason };
-}
+export type ChooseContainments = (
+  groups: ContainmentFactory,
+  host: ContainmentHost,
+) => Promise<Pick<Termination, 'warnings' | 'fault'> & { readonly containments?: ContainmentFactory }>;
 
-function unmetLimits({ maxMemoryBytes }: TerminationSettings, hasMemory: boolean): string[] {
-  if (maxMemoryBytes === null || hasMemory) return [];
-  return [
-    'MODEL_API_CLI_MEMORY_MB has no effect: the service has no cgroup with that controller ' +
-      '(under systemd, Delegate=yes gives it one)',
-  ];
+const noOthers: ChooseContainments = async () => ({ warnings: [], fault: null });
+
+/** Chooses the methods for this host. `choose` belongs to a feature; null without one. */
+export async function chooseTermination(
+  tools: HostTools,
+  host: ContainmentHost,
+  choose: ChooseContainments | null,
+): Promise<Termination> {
+  const groups = new GroupContainments(host.instance, tools.setpriv, host.clock);
+  const chosen = await (choose ?? noOthers)(groups, host);
+  const isUntied = chosen.containments === undefined && tools.setpriv === null;
+  return {
+    containments: chosen.containments ?? groups,
+    killTree: createKillTree(tools.hasPs, host.clock),
+    warnings: [...chosen.warnings, ...(isUntied ? [setprivWarning] : [])],
+    get fault() {
+      return chosen.fault;
+    },
+  };
 }
 
 const limitMs = 200;

@@ -30,8 +30,10 @@ async function faultsOf(env: Environment, files: Readonly<Record<string, string>
 }
 
 interface Expectation {
-  /** Key of the configuration. `good` has the value of the key for each accepted text. */
-  readonly key: keyof Config;
+  /**
+   * Key of the configuration; null for a value that only a feature reads. `good` has the value for each accepted text.
+   */
+  readonly key: keyof Config | null;
   readonly good: Readonly<Record<string, unknown>>;
   readonly bad: readonly string[];
   /** Other variables that the accepted texts need. */
@@ -47,7 +49,7 @@ function unchanged(texts: readonly string[]): Expectation['good'] {
 }
 
 /** Expects the smallest and the largest number to be accepted. `unit`: value of 1. */
-function wholeNumber(key: keyof Config, min: number, max: number, unit = 1): Expectation {
+function wholeNumber(key: keyof Config | null, min: number, max: number, unit = 1): Expectation {
   const outside = [`${max + 1}`, ...(min > 0 ? [`${min - 1}`] : [])];
   return { key, good: { [min]: min * unit, [max]: max * unit }, bad: [...noWholeNumbers, ...outside] };
 }
@@ -57,8 +59,11 @@ function seconds(key: keyof Config, min: number, max: number): Expectation {
   return { key, good: { [min]: min * 1000, '1.25': 1250, [max]: max * 1000 }, bad: [...noSeconds, ...outside] };
 }
 
-/** Variables of features that the core reads. */
-const ofFeatures = ['MODEL_API_MAX_JOBS', 'MODEL_API_READ_BACK', 'MODEL_API_CONSOLE'] as const;
+/** Variables of features with the same rules as those of the core. */
+const ofFeatures = [
+  ...(['MODEL_API_MAX_JOBS', 'MODEL_API_READ_BACK', 'MODEL_API_CONSOLE'] as const),
+  ...(['MODEL_API_CGROUP', 'MODEL_API_CLI_MEMORY_MB'] as const),
+];
 type OfFeatures = (typeof ofFeatures)[number];
 
 const expectations: Readonly<Record<VariableName | OfFeatures, Expectation>> = {
@@ -308,7 +313,7 @@ const expectations: Readonly<Record<VariableName | OfFeatures, Expectation>> = {
     good: unchanged(['auto', 'off', '/', '/sys/fs/cgroup/user.slice/my relay']),
     bad: ['', ' ', 'on', 'AUTO', 'auto ', 'relay.slice', './relay'],
   },
-  MODEL_API_CLI_MEMORY_MB: wholeNumber('cliMemoryBytes', 1, 1_000_000, 1_048_576),
+  MODEL_API_CLI_MEMORY_MB: wholeNumber(null, 1, 1_000_000, 1_048_576),
   MODEL_API_CONSOLE: {
     key: 'console',
     good: unchanged(['on', 'off']),
@@ -341,7 +346,8 @@ const files = {
 
 describe.each(Object.entries(expectations))('%s', (name, { key, good, bad, besides }) => {
   it.each(Object.entries(good))('accepts %j', async (text, value) => {
-    expect((await load({ ...besides, [name]: text }, files))[key]).toEqual(value);
+    const config = await load({ ...besides, [name]: text }, files);
+    expect(key === null ? config.featureValues[name] : config[key]).toEqual(value);
   });
 
   it.each(bad)('rejects %j', async (text) => {
@@ -416,7 +422,6 @@ describe('The configuration', () => {
       modelAliases: [],
       maxOutputBytes: 8_388_608,
       cgroup: 'auto',
-      cliMemoryBytes: null,
       featureSecrets: [],
       featureKeyDigests: [],
       console: 'on',

@@ -2,12 +2,12 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { access, constants } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { type Clock, delay } from '../../../shared/clock.js';
-import type { Logger } from '../../../shared/log/logger.js';
-import { Cgroup, ownCgroup } from '../../../shared/process/cgroup.js';
-import { folderPrefix, type Instance } from '../../../shared/process/proc.js';
-import type { Swept } from '../../../shared/process/scanner.js';
-import type { Containment, ContainmentFactory, TerminationMeans } from './containment.js';
+import type { Containment, ContainmentFactory, TerminationMeans } from '../../primary/cli/terminate/containment.js';
+import { type Clock, delay } from '../../shared/clock.js';
+import type { Logger } from '../../shared/log/logger.js';
+import { Cgroup, ownCgroup } from '../../shared/process/cgroup.js';
+import { folderPrefix, type Instance } from '../../shared/process/proc.js';
+import type { Swept } from '../../shared/process/scanner.js';
 
 /** Measurements and limits of each CLI process with all its children. */
 export interface CgroupSettings {
@@ -53,7 +53,7 @@ const shortages: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE', 'ENOMEM']);
 /** Containments to use if the cgroup of the service becomes unusable. */
 export interface Fallback {
   readonly containments: ContainmentFactory;
-  readonly log: Pick<Logger, 'warn'>;
+  readonly log: Pick<Logger<string>, 'warn'>;
 }
 
 /**

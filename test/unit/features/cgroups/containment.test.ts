@@ -2,11 +2,11 @@ import { execFile } from 'node:child_process';
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { couldNotExecute } from '../../../../../src/primary/cli/process/launcher.js';
-import { CgroupContainments, entering } from '../../../../../src/primary/cli/terminate/cgroup-containment.js';
-import { Cgroup } from '../../../../../src/shared/process/cgroup.js';
-import { temporaryFolder } from '../../../../support/basics/folder.js';
-import { LogBook } from '../../../../support/basics/log-book.js';
+import { CgroupContainments, entering } from '../../../../src/features/cgroups/containment.js';
+import { couldNotExecute } from '../../../../src/primary/cli/process/launcher.js';
+import { Cgroup } from '../../../../src/shared/process/cgroup.js';
+import { temporaryFolder } from '../../../support/basics/folder.js';
+import { LogBook } from '../../../support/basics/log-book.js';
 import {
   cgroupTrees,
   clock,
@@ -16,7 +16,7 @@ import {
   temporaryCgroup,
   untilMarked,
   untilSleeping,
-} from '../../../../support/processes/trees.js';
+} from '../../../support/processes/trees.js';
 
 interface Ran {
   readonly code: number;

@@ -2,13 +2,12 @@ import { execFile } from 'node:child_process';
 import { readdir, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
-import { entering, openCgroupHome } from '../../../../../src/primary/cli/terminate/cgroup-containment.js';
-import { cgroupParent } from '../../../../../src/primary/cli/terminate/termination.js';
-import { systemClock as clock } from '../../../../../src/shared/clock.js';
-import { Cgroup, ownCgroup } from '../../../../../src/shared/process/cgroup.js';
-import { folderPrefix, type Instance } from '../../../../../src/shared/process/proc.js';
-import { temporaryFolder } from '../../../../support/basics/folder.js';
-import { describeWithCgroups, temporaryCgroup } from '../../../../support/processes/trees.js';
+import { entering, openCgroupHome } from '../../../../src/features/cgroups/containment.js';
+import { systemClock as clock } from '../../../../src/shared/clock.js';
+import { Cgroup, cgroupParent, ownCgroup } from '../../../../src/shared/process/cgroup.js';
+import { folderPrefix, type Instance } from '../../../../src/shared/process/proc.js';
+import { temporaryFolder } from '../../../support/basics/folder.js';
+import { describeWithCgroups, temporaryCgroup } from '../../../support/processes/trees.js';
 
 const instance: Instance = { pid: 1, startTicks: '2', pidNamespace: '3' };
 
