@@ -1,6 +1,7 @@
 import type { CommandFeature } from './command/base/command.js';
 import { accounts } from './features/accounts/feature.js';
 import { acp } from './features/acp/feature.js';
+import { agentCheck } from './features/agent-check/feature.js';
 import { anthropic } from './features/anthropic/feature.js';
 import { audit } from './features/audit/feature.js';
 import { background } from './features/background/feature.js';
@@ -82,6 +83,7 @@ export const features: readonly (PrimaryFeature & WorkerFeature & CommandFeature
   demo,
   acp,
   file,
+  agentCheck,
   cgroups,
   sqlite,
   redis,

@@ -7,9 +7,6 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   MODEL_API_HOST: ['bind address; any but loopback needs an API key'],
   MODEL_API_PORT: ['TCP port; 0 picks a free one and logs it, here and for other ports'],
   MODEL_API_SOCKET: ['also listen on this Unix socket, mode 0660'],
-  MODEL_API_AGENT_PORT: [
-    'TCP port that tells [HAProxy](fleet.md) how busy this host is, on the address of `MODEL_API_HOST`',
-  ],
   MODEL_API_WORKERS: ['HTTP workers', 'min(cores, 4)'],
   MODEL_API_KEY: ['the API key'],
   MODEL_API_KEY_FILE: [

@@ -47,7 +47,7 @@ import { LocalJobs } from './jobs/local-jobs.js';
 import { startCheck } from './jobs/start-check.js';
 import { WaitingRoom } from './jobs/waiting-room.js';
 import { createBanner } from './lifecycle/banner.js';
-import type { HealthAgent } from './lifecycle/health-agent.js';
+import type { Front } from './lifecycle/front.js';
 import type { Host } from './lifecycle/host.js';
 import { Supervisor } from './lifecycle/supervisor.js';
 import { isPersonal } from './observe/degraded.js';
@@ -78,7 +78,7 @@ export interface StartInput {
   readonly names: ModelNames;
   readonly addresses: Addresses;
   /** Answers the health checks of a load balancer; null if none is configured. */
-  readonly agent: HealthAgent | null;
+  readonly front: Front | null;
   readonly store: Store;
   /** Further logins of the CLIs; null if no feature adds any. */
   readonly loginSource: LoginSource | null;
@@ -428,7 +428,7 @@ function createWorkers(parts: EarlierParts, signals: PartSignals) {
 }
 
 function createSupervisor(parts: EarlierParts & Jobs & WorkerParts, signals: PartSignals): Supervisor {
-  const { config, host, addresses, agent, store, room, logins, runner, workers, features } = parts;
+  const { config, host, addresses, front, store, room, logins, runner, workers, features } = parts;
   return new Supervisor(config.drainMs, host.clock, host.log, {
     idle: async () => {
       await features.idle();
@@ -453,7 +453,7 @@ function createSupervisor(parts: EarlierParts & Jobs & WorkerParts, signals: Par
     },
     stopWorkers: async (limitMs) => {
       addresses.close(); // otherwise clients would wait for a worker that never starts
-      agent?.close();
+      front?.close();
       const isAllSent = await workers.stop(limitMs);
       await features.stop();
       await parts.usageJournal.close();
@@ -467,10 +467,10 @@ function createSupervisor(parts: EarlierParts & Jobs & WorkerParts, signals: Par
 }
 
 /** Reports the addresses of the service. */
-function reportReady({ host, addresses, agent, banner }: Parts): void {
+function reportReady({ host, addresses, front, banner }: Parts): void {
   const { main, ports } = addresses;
   const portFields = Object.fromEntries(ports.map(({ name, address }) => [`${name}_port`, address.port]));
-  host.log.info('service_ready', { ...main, agent_port: agent?.port, ...portFields });
+  host.log.info('service_ready', { ...main, agent_port: front?.port, ...portFields });
   const portUrls = ports.map(({ clients, address }) => [clients, urlOf(address)] as const);
   banner.showAddresses(urlOf(main), portUrls);
 }

@@ -250,7 +250,7 @@ async function portsInTime(
   config: Config,
   host: Host,
   pending: PendingSignal,
-): Promise<Pick<StartInput, 'addresses' | 'agent'> | null> {
+): Promise<Pick<StartInput, 'addresses' | 'front'> | null> {
   const { clock, log, systemd } = host;
   const untilMs = clock.monotonicMs() + (systemd.isThere ? addressLimitMs : 0);
   for (let isFirst = true; ; isFirst = false) {
@@ -265,13 +265,13 @@ async function portsInTime(
   }
 }
 
-async function openPorts(config: Config, { systemd, clock }: Host): Promise<Pick<StartInput, 'addresses' | 'agent'>> {
+async function openPorts(config: Config, { systemd, clock }: Host): Promise<Pick<StartInput, 'addresses' | 'front'>> {
   const addresses = await openAddresses(config, systemd.passedFds, withUmask);
-  const { agentPort } = config;
-  if (agentPort === null) return { addresses, agent: null };
-  const { HealthAgent } = await import('./lifecycle/health-agent.js');
+  const { host } = addresses.main;
   try {
-    return { addresses, agent: await HealthAgent.listen(addresses.main.host, agentPort, clock) };
+    for (const { openFront } of features)
+      if (openFront !== undefined) return { addresses, front: await openFront(config.featureValues, host, clock) };
+    return { addresses, front: null };
   } catch (error) {
     addresses.close();
     throw error;
@@ -280,8 +280,8 @@ async function openPorts(config: Config, { systemd, clock }: Host): Promise<Pick
 
 /** Loads the code of the feature that contains programs; null if there is none. */
 async function loadContainments({ featureValues }: Config): Promise<ChooseContainments | null> {
-  const feature = features.find((each) => each.loadContainments !== undefined);
-  return (await feature?.loadContainments?.(featureValues)) ?? null;
+  for (const { loadContainments: load } of features) if (load !== undefined) return load(featureValues);
+  return null;
 }
 
 /** Loads the code of the features that the configuration needs. */

@@ -65,14 +65,14 @@ export class Service {
   }
 
   start(workerProgram: string): void {
-    const { host, hosts, agent, logins, workers, supervisor, room, keysFile } = this.#parts;
+    const { host, hosts, front, logins, workers, supervisor, room, keysFile } = this.#parts;
     logStart(this.#parts);
     const { clients, features } = this.#parts;
     for (const warning of [...logins.warnings(clients.keyClients), ...features.findKeyWarnings()])
       host.log.warn('config_warning', { warning });
     workers.start(workerProgram, handlersOf({ ...this.#parts, firstStart: this.#firstStart }));
     host.systemd.start({ phase: () => supervisor.phase, slots: room, workers });
-    agent?.serve({ ...this.#parts, slots: room });
+    front?.serve({ ...this.#parts, slots: room });
     hosts?.start();
     hosts?.removals.listen((client) => joinRemoval(this.#parts, client));
     logins.start();
@@ -105,11 +105,11 @@ export class Service {
    * drain cuts the remaining jobs.
    */
   async terminate(signal: string): Promise<void> {
-    const { agent, host, supervisor } = this.#parts;
+    const { front, host, supervisor } = this.#parts;
     // requests are still served until the load balancer has noticed
-    const mayBeSent = agent !== null && supervisor.phase === 'ready';
-    if (mayBeSent && agent.isAsked) host.log.info('leaving_front', { signal });
-    if (!mayBeSent || (await agent.leave())) await supervisor.terminate(signal);
+    const mayBeSent = front !== null && supervisor.phase === 'ready';
+    if (mayBeSent && front.isAsked) host.log.info('leaving_front', { signal });
+    if (!mayBeSent || (await front.leave())) await supervisor.terminate(signal);
   }
 
   /**
@@ -117,8 +117,8 @@ export class Service {
    * terminates normally.
    */
   async handOver(signal: string): Promise<void> {
-    const { agent, host, supervisor } = this.#parts;
-    if (agent !== null || host.systemd.passedFds.length === 0) await this.terminate(signal);
+    const { front, host, supervisor } = this.#parts;
+    if (front !== null || host.systemd.passedFds.length === 0) await this.terminate(signal);
     else await supervisor.handOver(signal);
   }
 

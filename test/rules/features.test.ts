@@ -217,6 +217,7 @@ const words: Readonly<Record<string, { readonly pattern: RegExp; readonly named:
         ]),
       },
     },
+    'agent-check': { pattern: /AGENT_PORT|HealthAgent|haproxy/, named: {} },
     // The core ends what dead services have left in cgroups, and reads how much memory they leave.
     cgroups: { pattern: /MODEL_API_CGROUP|CLI_MEMORY_MB|CgroupContainments|openCgroupHome|cgroup_lost/, named: {} },
     courses: { pattern: /\bcourses?\b(?! of)|'\/courses|roster/i, named: {} },

@@ -3,6 +3,7 @@ import type { HealthBody, ReadinessBody, ReasonBody } from '../../shared/api/hea
 import type { ModelCapabilities } from '../../shared/api/models.js';
 import type { LimitUse, UsageGroup, UsageRow } from '../../shared/api/usage.js';
 import type { JobForm } from '../../shared/background.js';
+import type { Clock } from '../../shared/clock.js';
 import type { Config } from '../../shared/config/config.js';
 import type { FeatureVariables, ValuesOf } from '../../shared/config/feature-variables.js';
 import type { CommonShare } from '../../shared/fairness/fair-queue.js';
@@ -39,6 +40,7 @@ import type { RouteChoice, RoutedJob, RouteRules } from '../jobs/route-choice.js
 import type { JobGate, JobRank } from '../jobs/ticket.js';
 import type { WaitingRoom } from '../jobs/waiting-room.js';
 import type { WebSearcher } from '../jobs/web-searcher.js';
+import type { Front } from '../lifecycle/front.js';
 import type { Host } from '../lifecycle/host.js';
 import type { StoredResponses } from '../responses/stored-responses.js';
 import type { Counts, Store } from '../store/contract/store.js';
@@ -344,6 +346,11 @@ export interface PrimaryFeature<V extends FeatureVariables = FeatureVariables>
   readonly tables: readonly StoreTable[];
   /** Model CLIs that the feature adds. */
   readonly clis?: AdapterFamily;
+  /**
+   * Opens the port at which a front checks the state of this host; null if it is closed. Rejects with the error of the
+   * system. At most one feature has it.
+   */
+  openFront?(values: ValuesOf<V>, host: string, clock: Clock): Promise<Front | null>;
   /** Loads the code that contains each program in another way than in a process group. At most one feature has it. */
   loadContainments?(values: ValuesOf<V>): Promise<ChooseContainments>;
   /** Loads the code for further logins of model CLIs that the feature adds. */

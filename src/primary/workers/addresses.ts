@@ -2,7 +2,7 @@ import { readdir, readFile, readlink, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { isLoopback, localUrl } from '../../shared/config/addresses.js';
 import type { Config } from '../../shared/config/config.js';
-import type { ConfiguredPort } from '../../shared/config/feature-variables.js';
+import type { ConfiguredPort, PortNumber } from '../../shared/config/feature-variables.js';
 import { type BoundSocket, bindTcp, bindUnix, inheritedSocket } from '../../shared/node-internals/connections.js';
 import { listPids, readVirtualFile } from '../../shared/process/proc.js';
 
@@ -94,8 +94,9 @@ interface WantedAddress {
   readonly host: string;
   readonly port: number;
   readonly socketPath: string | null;
-  readonly agentPort: number | null;
-  readonly featurePorts: readonly Pick<ConfiguredPort, 'number' | 'variable'>[];
+  /** Ports that features open themselves. */
+  readonly ownPorts: readonly PortNumber[];
+  readonly featurePorts: readonly PortNumber[];
 }
 
 const otherHost = 'set MODEL_API_HOST or serve --host to an address of this machine';
@@ -107,14 +108,14 @@ const otherPort = 'choose another port with MODEL_API_PORT or serve --port';
  */
 export async function addressFault(
   error: NodeJS.ErrnoException,
-  { host, port: mainPort, socketPath, agentPort, featurePorts }: WantedAddress,
+  { host, port: mainPort, socketPath, ownPorts, featurePorts }: WantedAddress,
 ): Promise<string> {
   const { code, message } = error;
   if (socketPath !== null && message.includes(socketPath))
     return `the Unix socket of MODEL_API_SOCKET cannot be created: its folder must exist and be writable (${message})`;
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return `the host ${host} is unknown: ${otherHost} (${message})`;
   const otherAddresses = [
-    ['listen ', agentPort, 'MODEL_API_AGENT_PORT'] as const,
+    ...ownPorts.map(({ number, variable }) => ['listen ', number, variable] as const),
     ...featurePorts.map(({ number, variable }) => ['bind ', number, variable] as const),
   ];
   const other = otherAddresses.find(([begin, wanted]) => message.startsWith(begin) && message.endsWith(`:${wanted}`));

@@ -1,4 +1,4 @@
-import type { ConfiguredPort } from './feature-variables.js';
+import type { PortNumber } from './feature-variables.js';
 import type { Values } from './variables.js';
 
 /** Whether a host name or address is reachable only from this machine. */
@@ -28,44 +28,17 @@ export function localUrl(host: string, port: number): string {
   return `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`;
 }
 
-type FrontValues = Partial<Pick<Values, 'MODEL_API_AGENT_PORT' | 'MODEL_API_STORE' | 'MODEL_API_TRUST_PROXY'>>;
-
-/** Variables with a port, which must all differ. */
-const portNames = ['MODEL_API_PORT', 'MODEL_API_AGENT_PORT'] as const;
-
 /** Returns a fault for each port that is used twice. Ignores variables that could not be read. */
 export function portFaults(
-  values: Partial<Pick<Values, (typeof portNames)[number]>>,
-  ofFeatures: readonly Pick<ConfiguredPort, 'variable' | 'number'>[] = [],
+  { MODEL_API_PORT: mainPort }: Partial<Pick<Values, 'MODEL_API_PORT'>>,
+  ofFeatures: readonly PortNumber[] = [],
 ): string[] {
-  const corePorts = portNames.map((name) => [name, values[name]] as const);
-  const ports = [...corePorts, ...ofFeatures.map(({ variable, number }) => [variable, number] as const)];
-  return ports.flatMap(([name, port], index) => {
-    const [other] = ports.slice(0, index).find(([, earlier]) => earlier === port) ?? [];
-    if (typeof port !== 'number' || port === 0 || other === undefined) return [];
-    return [`${name}: ${port} is ${other}: it needs a different port`];
+  const ports = [{ variable: 'MODEL_API_PORT', number: mainPort }, ...ofFeatures];
+  return ports.flatMap(({ variable, number }, index) => {
+    const other = ports.slice(0, index).find((earlier) => earlier.number === number);
+    if (typeof number !== 'number' || number === 0 || other === undefined) return [];
+    return [`${variable}: ${number} is ${other.variable}: it needs a different port`];
   });
-}
-
-/** Returns warnings about settings that a host behind a front lacks. */
-export function frontWarnings({
-  MODEL_API_AGENT_PORT: agentPort,
-  MODEL_API_STORE: store,
-  MODEL_API_TRUST_PROXY: trusted = [],
-}: FrontValues): string[] {
-  if (typeof agentPort !== 'number') return [];
-  const warnings: string[] = [];
-  if (trusted.length === 0) {
-    warnings.push(
-      'MODEL_API_AGENT_PORT without MODEL_API_TRUST_PROXY: behind a proxy, all clients count as one address',
-    );
-  }
-  if (store?.isShared !== true) {
-    warnings.push(
-      'MODEL_API_AGENT_PORT without a store that hosts share: other hosts do not know the conversations of this host',
-    );
-  }
-  return warnings;
 }
 
 /** Whether no other machine can read what is sent to the URL. */

@@ -3,7 +3,7 @@ import { isAbsolute, join } from 'node:path';
 import type { z } from 'zod';
 import { issueWords } from '../text/issue-words.js';
 import { nearest } from '../text/nearest.js';
-import { frontWarnings, isLoopback, isWildcard, portFaults } from './addresses.js';
+import { isLoopback, isWildcard, portFaults } from './addresses.js';
 import { type CliFamily, cliFamiliesOf, cliSchemas, clisFaults, needsCommand } from './clis.js';
 import { commandWarnings } from './command-warnings.js';
 import {
@@ -11,6 +11,7 @@ import {
   type CoreFacts,
   type FileFindings,
   featureSettingsOf,
+  ownPortsOf,
   portsOf,
   type SettingsOfFiles,
   secretNames,
@@ -73,11 +74,11 @@ export async function loadConfig(
   const production = env.NODE_ENV === 'production';
   faults.push(...(keys?.faults ?? []), ...(isTrial(parsed, production) ? [] : (keys?.tooShort ?? [])));
   const oauthToken = await loadOauthToken(env, parsed, read, faults);
-  const featurePorts = portsOf(features, featureValues);
+  const [featurePorts, ownPorts] = [portsOf(features, featureValues), ownPortsOf(features, featureValues)];
   const hasPeople = features.some((each) => each.identifiesPeople?.(featureValues));
   const facts = { values: parsed, requestHeaders: headersOf(features), ...linesOf(keys) };
   faults.push(...contradictions(parsed, keys, hasPeople, families));
-  faults.push(...clisFaults(parsed, families), ...portFaults(parsed, featurePorts));
+  faults.push(...clisFaults(parsed, families), ...portFaults(parsed, [...ownPorts, ...featurePorts]));
   faults.push(...features.flatMap((each) => each.findFaults(featureValues, facts)));
   if (faults.length > 0 || keys === null) throw new ConfigFault(faults, unknown);
   const values = parsed as Values;
@@ -95,7 +96,7 @@ export async function loadConfig(
     allowedHosts: allowedHosts(values),
     ...{ apiKeys, oauthToken, namedKeys, groupLines, personLines, keyOptions },
     ...stateFiles(stateFolder),
-    ...{ featureValues, featurePorts, featureKeyDigests: found.keyDigests },
+    ...{ featureValues, featurePorts, ownPorts, featureKeyDigests: found.keyDigests },
     featureModels: features.flatMap((each) => each.namedModels?.(featureValues) ?? []),
     featureSecrets: secretsIn(featureValues, features),
     ...{ keysFileFaults: lineFaults, needsKey, production },
@@ -126,7 +127,7 @@ async function findInFiles(
 
 /** Returns warnings about values that are suspect. */
 function warningsOf(env: Environment, values: Values): string[] {
-  return [...commandWarnings(env, values), ...frontWarnings(values), ...originWarnings(values)];
+  return [...commandWarnings(env, values), ...originWarnings(values)];
 }
 
 /** Returns the names of the headers that clients send to features. */

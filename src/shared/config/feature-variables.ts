@@ -66,9 +66,12 @@ export interface FeaturePort {
 }
 
 /** `number` is null if the port is closed, and 0 for any free port. */
-export interface ConfiguredPort extends FeaturePort {
+export interface PortNumber {
+  readonly variable: string;
   readonly number: number | null;
 }
+
+export type ConfiguredPort = FeaturePort & PortNumber;
 
 /** Parsed values of variables. */
 export type ValuesOf<V extends FeatureVariables> = {
@@ -111,6 +114,8 @@ export interface ConfiguredFeature<V extends FeatureVariables = FeatureVariables
   readonly requestHeaders: Readonly<Record<string, z.ZodType>>;
   readonly keyOptions: Readonly<Record<string, FeatureKeyOption>>;
   readonly port?: FeaturePort;
+  /** Variable with the number of a port that the feature opens itself. */
+  readonly ownPort?: string;
   readonly clis?: CliFamily;
   readonly store?: StoreFamily;
   /** Returns contradictions between the variables. A variable that cannot be parsed has no value. */
@@ -133,6 +138,17 @@ export function portsOf(
   return features.flatMap(({ port = null }) => {
     const number = port && values[port.variable];
     return port === null ? [] : [{ ...port, number: typeof number === 'number' ? number : null }];
+  });
+}
+
+/** Returns the ports that features open themselves. A variable with a fault has no value. */
+export function ownPortsOf(
+  features: readonly Pick<ConfiguredFeature, 'ownPort'>[],
+  values: Readonly<Record<string, unknown>>,
+): PortNumber[] {
+  return features.flatMap(({ ownPort: variable }) => {
+    const number = variable === undefined ? null : values[variable];
+    return variable === undefined || typeof number !== 'number' ? [] : [{ variable, number }];
   });
 }
 

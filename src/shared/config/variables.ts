@@ -55,7 +55,6 @@ export const variables = {
   MODEL_API_HOST: ['host', host, '127.0.0.1'],
   MODEL_API_PORT: ['port', integer(0, 65_535), '5051'],
   MODEL_API_SOCKET: ['socketPath', socketPath, null],
-  MODEL_API_AGENT_PORT: ['agentPort', integer(0, 65_535), null],
   MODEL_API_WORKERS: [null, integer(1, 64), null],
   MODEL_API_KEY: [null, text, null],
   MODEL_API_KEY_FILE: [null, text, null],

@@ -61,12 +61,12 @@ describeWithCgroups('A home for cgroups', () => {
   });
 });
 
-const modules = join(__dirname, '..', '..', '..', '..', '..', 'src');
+const modules = join(__dirname, '..', '..', '..', '..', 'src');
 
 /** Program that opens a home, with permission to move itself, and prints its cgroup afterwards. */
 const opensHome = `
 const [src] = process.argv.slice(1);
-const { openCgroupHome } = require(src + '/primary/cli/terminate/cgroup-containment.js');
+const { openCgroupHome } = require(src + '/features/cgroups/containment.js');
 const { ownCgroup } = require(src + '/shared/process/cgroup.js');
 const { systemClock } = require(src + '/shared/clock.js');
 (async () => {

@@ -2,11 +2,12 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { addressFault } from '../../../../src/primary/workers/addresses.js';
 
+const front = { number: 5052, variable: 'MODEL_API_AGENT_PORT' };
 const added = { number: 11434, variable: 'MODEL_API_ADDED_PORT' };
 
 function fault(code: string, host: string, port: number): Promise<string> {
   const error = Object.assign(new Error(`bind ${code} ${host}:${port}`), { code });
-  return addressFault(error, { host, port, socketPath: null, agentPort: 5052, featurePorts: [added] });
+  return addressFault(error, { host, port, socketPath: null, ownPorts: [front], featurePorts: [added] });
 }
 
 describe('The message about an address that cannot be used', () => {
@@ -42,7 +43,7 @@ describe('The message about an address that cannot be used', () => {
     const taken = Object.assign(new Error('listen EADDRINUSE: address already in use 127.0.0.1:5052'), {
       code: 'EADDRINUSE',
     });
-    const wanted = { host: 'localhost', port: 5051, socketPath: null, agentPort: 5052, featurePorts: [added] };
+    const wanted = { host: 'localhost', port: 5051, socketPath: null, ownPorts: [front], featurePorts: [added] };
     expect(await addressFault(taken, wanted)).toMatch(
       /^port 5052 is in use by .*: end it, or choose another port with MODEL_API_AGENT_PORT \(listen/,
     );
@@ -55,7 +56,7 @@ describe('The message about an address that cannot be used', () => {
   });
 
   it('explains what to do about a Unix socket, and about an unknown host', async () => {
-    const wanted = { host: 'relay', port: 5051, socketPath: '/run/relay.sock', agentPort: null, featurePorts: [] };
+    const wanted = { host: 'relay', port: 5051, socketPath: '/run/relay.sock', ownPorts: [], featurePorts: [] };
     const noFolder = Object.assign(new Error('bind ENOENT /run/relay.sock'), { code: 'ENOENT' });
     expect(await addressFault(noFolder, wanted)).toBe(
       'the Unix socket of MODEL_API_SOCKET cannot be created: its folder must exist and be writable (bind ENOENT /run/relay.sock)',

@@ -62,7 +62,7 @@ function seconds(key: keyof Config, min: number, max: number): Expectation {
 /** Variables of features with the same rules as those of the core. */
 const ofFeatures = [
   ...(['MODEL_API_MAX_JOBS', 'MODEL_API_READ_BACK', 'MODEL_API_CONSOLE'] as const),
-  ...(['MODEL_API_CGROUP', 'MODEL_API_CLI_MEMORY_MB'] as const),
+  ...(['MODEL_API_AGENT_PORT', 'MODEL_API_CGROUP', 'MODEL_API_CLI_MEMORY_MB'] as const),
 ];
 type OfFeatures = (typeof ofFeatures)[number];
 
@@ -94,7 +94,7 @@ const expectations: Readonly<Record<VariableName | OfFeatures, Expectation>> = {
     good: unchanged(['/run/relay.sock', 'a'.repeat(107)]),
     bad: ['', 'a'.repeat(108), 'ä'.repeat(54)],
   },
-  MODEL_API_AGENT_PORT: wholeNumber('agentPort', 0, 65_535),
+  MODEL_API_AGENT_PORT: wholeNumber(null, 0, 65_535),
   MODEL_API_WORKERS: wholeNumber('workers', 1, 64),
   MODEL_API_KEY: {
     key: 'apiKeys',
@@ -366,7 +366,7 @@ describe('The configuration', () => {
       host: '127.0.0.1',
       port: 5051,
       socketPath: null,
-      agentPort: null,
+      ownPorts: [],
       workers: Math.min(availableParallelism(), 4),
       apiKeys: [],
       namedKeys: [],

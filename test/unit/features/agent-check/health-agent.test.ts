@@ -1,19 +1,20 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { type AgentSources, agentLine, HealthAgent } from '../../../../src/primary/lifecycle/health-agent.js';
+import { agentLine, HealthAgent } from '../../../../src/features/agent-check/health-agent.js';
+import type { FrontSources } from '../../../../src/primary/lifecycle/front.js';
 import type { Phase } from '../../../../src/shared/phase.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { until } from '../../../support/basics/until.js';
 
-const idle: AgentSources = {
+const idle: FrontSources = {
   supervisor: { phase: 'ready' },
   clis: [{ health: { checks: { current: { status: 'ready' } } } }],
   slots: { active: 0, waiting: 0, limits: { maxActive: 4 } },
 };
 
-type Status = AgentSources['clis'][number]['health']['checks']['current']['status'];
+type Status = FrontSources['clis'][number]['health']['checks']['current']['status'];
 
-function line(slots: Partial<AgentSources['slots']> = {}, phase: Phase = 'ready', ...statuses: Status[]): string {
+function line(slots: Partial<FrontSources['slots']> = {}, phase: Phase = 'ready', ...statuses: Status[]): string {
   const clis = (statuses.length > 0 ? statuses : ['ready' as const]).map((status) => ({
     health: { checks: { current: { status } } },
   }));

@@ -1,8 +1,9 @@
 import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
+import type { Front, FrontSources } from '../../primary/lifecycle/front.js';
 import type { Clock, StopTimer } from '../../shared/clock.js';
-import type { ReadinessEntry } from '../../shared/health.js';
-import type { Phase } from '../../shared/phase.js';
+import type { ValuesOf } from '../../shared/config/feature-variables.js';
+import type { variables } from './shared.js';
 
 /**
  * Answers of HAProxy's agent-check. With `drain` alone, HAProxy would still send callers with a sticky session to this
@@ -25,11 +26,20 @@ type AgentState =
   | { readonly name: 'leaving'; readonly proceed: () => void }
   | { readonly name: 'left' };
 
+/** Opens the port if it is configured. */
+export async function openAgent(
+  { MODEL_API_AGENT_PORT: port }: ValuesOf<typeof variables>,
+  host: string,
+  clock: Clock,
+): Promise<HealthAgent | null> {
+  return port === null ? null : HealthAgent.listen(host, port, clock);
+}
+
 /**
  * Owns the port at which a front such as HAProxy checks the state of this host. Each connection gets one line and is
  * closed, whatever it sends. The number of open connections is limited, and none stays open for longer than a second.
  */
-export class HealthAgent {
+export class HealthAgent implements Front {
   readonly #server: Server;
   readonly #clock: Clock;
   readonly #open = new Map<Socket, StopTimer>();
@@ -57,21 +67,15 @@ export class HealthAgent {
     return typeof address === 'object' && address !== null ? address.port : 0;
   }
 
-  /** Whether a front checks regularly, and does not know yet that the host leaves. */
   get isAsked(): boolean {
     const isRecent = this.#askedMs !== null && this.#clock.monotonicMs() - this.#askedMs < askedWithinMs;
     return this.#state.name === 'serving' && isRecent;
   }
 
-  /** Starts to report the real state. Before this call, the host is reported as starting. */
-  serve(sources: AgentSources): void {
+  serve(sources: FrontSources): void {
     this.#line = () => agentLine(sources);
   }
 
-  /**
-   * Reports from now on that the host leaves. Resolves when a front has had time to see it, or at the next call; at
-   * once without a regular front. Returns false for a call that only ended the wait of an earlier call.
-   */
   async leave(): Promise<boolean> {
     if (this.#state.name === 'left') return true;
     if (this.#state.name === 'leaving') {
@@ -122,24 +126,11 @@ export class HealthAgent {
   }
 }
 
-/** Sources of the state that the answer reports. */
-export interface AgentSources {
-  readonly supervisor: { readonly phase: Phase };
-  readonly clis: readonly {
-    readonly health: { readonly checks: { readonly current: Pick<ReadinessEntry, 'status'> } };
-  }[];
-  readonly slots: {
-    readonly active: number;
-    readonly waiting: number;
-    readonly limits: { readonly maxActive: number };
-  };
-}
-
 /**
  * Builds the answer. A host without a usable model CLI is down: because jobs fail there at once, its load would be the
  * lowest, and the front would send all callers to it.
  */
-export function agentLine({ supervisor, clis, slots }: AgentSources): string {
+export function agentLine({ supervisor, clis, slots }: FrontSources): string {
   if (supervisor.phase === 'starting') return startingLine;
   if (supervisor.phase !== 'ready') return leavingLine;
   if (clis.every(({ health }) => health.checks.current.status === 'not_ready')) return notReadyLine;
@@ -151,7 +142,7 @@ export function agentLine({ supervisor, clis, slots }: AgentSources): string {
  * wait as run, at least 1. The value falls no faster than the load rises, because the front learns the load up to a
  * second late: a steeper one would flood and empty each host in turn.
  */
-function freePercent({ active, waiting, limits }: AgentSources['slots']): number {
+function freePercent({ active, waiting, limits }: FrontSources['slots']): number {
   const { maxActive } = limits;
   return Math.max(1, Math.round((100 * maxActive) / (maxActive + active + waiting)));
 }
