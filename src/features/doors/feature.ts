@@ -2,5 +2,9 @@ import type { PrimaryFeature } from '../../primary/features/feature.js';
 import { emptyFeature } from '../../shared/features/empty-feature.js';
 import type { WorkerFeature } from '../../worker/features/feature.js';
 
-/** Parts that the APIs of other programs share: their requests, messages, tools and errors. */
-export const doors = { ...emptyFeature, name: 'doors' } satisfies PrimaryFeature & WorkerFeature;
+/** Parts that the APIs of other programs share: their requests, messages and errors, and tools of the client. */
+export const doors = {
+  ...emptyFeature,
+  name: 'doors',
+  loadPrimary: async () => (await import('./primary.js')).createDoors,
+} satisfies PrimaryFeature & WorkerFeature;

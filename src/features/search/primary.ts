@@ -15,7 +15,7 @@ export function createSearch(values: SearchValues, Server: typeof SearchServer |
     const onFailure = (error: string) => log.warn('search_failed', { error });
     const parts = { token, version: product.version, clock, onFailure };
     const server = Server === null ? null : new Server(position as SearchServerPlace, parts);
-    const { check, searcher } = searchHooks(quota, server && { server, maxOutputBytes: config.maxOutputBytes });
-    return { job: { check }, searcher, handlers: {}, start: () => void server?.learn() };
+    const hooks = searchHooks(quota, server && { server, maxOutputBytes: config.maxOutputBytes });
+    return { ...hooks, handlers: {}, start: () => void server?.learn() };
   };
 }

@@ -9,6 +9,8 @@ import type { FamilyFigures } from '../../shared/metrics.js';
 import type { Spender } from '../access/recent-usage.js';
 import type { Capabilities, Turn } from '../cli/contract/adapter.js';
 import type { Route } from '../cli/route.js';
+import type { AnswerTurns } from '../jobs/answer-turns.js';
+import type { StrategyEnd } from '../jobs/answered.js';
 import type { BackgroundPart } from '../jobs/background-part.js';
 import type { Job } from '../jobs/job.js';
 import type { JobFeatures, PreparedJob } from '../jobs/job-features.js';
@@ -159,6 +161,10 @@ export class FeatureHooks implements JobFeatures {
       if (hooks?.prepare !== undefined) prepared = await hooks.prepare(prepared, job, extras);
     }
     return prepared;
+  }
+
+  answerJob(turns: AnswerTurns, turn: Turn): Promise<StrategyEnd> | null {
+    return this.#firstOf(({ job }) => job?.answer?.(turns, turn));
   }
 
   modelCapabilities(extras: Capabilities): Partial<ModelCapabilities> {

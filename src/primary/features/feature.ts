@@ -28,6 +28,8 @@ import type { ConversationStore } from '../conversations/conversation-store.js';
 import type { TurnResources } from '../conversations/conversation-turn.js';
 import type { TurnGate } from '../conversations/turn-gate.js';
 import type { ConversationChanges, ReadableConversations, StoreProvider } from '../hosts/hosts.js';
+import type { AnswerTurns } from '../jobs/answer-turns.js';
+import type { StrategyEnd } from '../jobs/answered.js';
 import type { BackgroundPart } from '../jobs/background-part.js';
 import type { Job } from '../jobs/job.js';
 import type { JobEntry } from '../jobs/job-entry.js';
@@ -226,6 +228,8 @@ interface JobHooks {
   trace?(request: JobRequest, choice: RouteChoice): JobTrace | null;
   /** Returns the turn of a job as a program with these capabilities gets it. Rejects with the error of the job. */
   prepare?(turn: Turn, job: PreparedJob, extras: Capabilities): Promise<Turn>;
+  /** Answers the turn of a job; null if the model can answer without the feature. */
+  answer?(turns: AnswerTurns, turn: Turn): Promise<StrategyEnd> | null;
   /**
    * Returns another route after the route of a job has failed with this error; null if there is none. Called before the
    * move and again when the process has exited. `hasRoom`: whether a route is below its limits of running jobs.

@@ -243,7 +243,7 @@ export class Admission {
 /** Returns the launch of a request. Throws `validation_error` if the program does not support a field of the request. */
 function launchOf(request: JobRequest, route: Route, searcher: WebSearcher | null): LaunchOptions {
   const { system, schema, search } = request;
-  const hasSearch = search !== undefined && searcher?.answer === null && ({ hasSearch: true } as const);
+  const hasSearch = search !== undefined && searcher?.isNative === true && ({ hasSearch: true } as const);
   return { model: route.adapterModel, system, schema, effort: effortOf(request, route, searcher), ...hasSearch };
 }
 

@@ -4,22 +4,16 @@ import { type Attachment, isDocument, type RefusedAnswer, type TokenEstimate } f
 import { documentTable } from '../../shared/tables/document-types.js';
 import { attachmentsIn, messageTexts } from '../../shared/text/turns.js';
 import type { Capabilities, Turn } from '../cli/contract/adapter.js';
-import { isDemand } from '../cli/contract/model-rules.js';
-import { dropsTools, isEmulated, unsupported } from '../cli/models.js';
+import { unsupported } from '../cli/models.js';
 import type { CountTokens, TurnRecord } from '../conversations/conversation-turn.js';
 import { AnswerOutput } from './answer-output.js';
 import { AnswerTurns, type TurnParts } from './answer-turns.js';
 import type { Answered, StrategyEnd } from './answered.js';
-import { withoutTools } from './calls-as-text.js';
 import type { Charges } from './charges.js';
-import { demandedTurns } from './demanded-calls.js';
-import { answerWithEmulatedTools } from './emulated-tools.js';
 import type { Job } from './job.js';
 import type { JobFeatures } from './job-features.js';
-import { answerWithText } from './plain-text.js';
 import { type SamplingRules, unsentWishes } from './sampling-rules.js';
-import { strictTurns } from './strict-tools.js';
-import { answerWithValue } from './structured.js';
+import { answerWith } from './structured.js';
 
 /** Knowledge from earlier answers that later answers use. */
 interface AnswerMemory {
@@ -30,7 +24,7 @@ interface AnswerMemory {
 }
 
 export interface AnsweringParts extends TurnParts {
-  readonly features: Pick<JobFeatures, 'searcher' | 'prepareTurn'>;
+  readonly features: Pick<JobFeatures, 'searcher' | 'prepareTurn' | 'answerJob'>;
   /** Records the sent text for the conversation; null if the job has no conversation. */
   readonly record: Pick<TurnRecord, 'add' | 'addMessage'> | null;
   readonly countTokens: CountTokens;
@@ -118,22 +112,8 @@ export class Answering {
     }
   }
 
-  /** Lets the model answer with emulated tools, as text, or as a value that fits a schema, as the request needs. */
   #answer(turn: Turn): Promise<StrategyEnd> {
-    const turns = this.#turns;
-    const { request, launch } = this.#job;
-    const { offer, search } = request;
-    const answerWithSearches = this.#parts.features.searcher?.answer ?? null;
-    if (search !== undefined && answerWithSearches !== null) return answerWithSearches(turns, turn);
-    if (offer !== undefined && isEmulated(turns.extras, offer)) return answerWithEmulatedTools(turns, turn, offer);
-    const fitting = offer !== undefined && dropsTools(turns.extras, offer) ? withoutTools(turn) : turn;
-    const isStrict = fitting.offer?.tools.some((tool) => tool.isStrict) === true;
-    const checked = isStrict ? strictTurns(turns) : turns.run;
-    const isDemanded =
-      fitting.offer !== undefined && isDemand(fitting.offer) && fitting.withheld?.includes('tool_choice');
-    const run = isDemanded ? demandedTurns(turns, checked, fitting.offer) : checked;
-    if (launch.schema === null) return answerWithText(turns, fitting, run);
-    return answerWithValue(turns, fitting, run, launch.schema);
+    return this.#parts.features.answerJob(this.#turns, turn) ?? answerWith(this.#turns, turn, this.#turns.run);
   }
 
   #turn(): Turn {

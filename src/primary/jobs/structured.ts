@@ -2,15 +2,17 @@ import { needsWrapper, unwrappedPiece, unwrappedText, wrappedSchema } from '../.
 import type { Message, Turn } from '../cli/contract/adapter.js';
 import { type AnswerTurns, type RepairedEnd, type RunTurn, withRepair } from './answer-turns.js';
 import type { StrategyEnd } from './answered.js';
+import { answerWithText } from './plain-text.js';
 import { isCallEvent } from './program-tools.js';
 
+/** Answers with text, or with a value if the request has a schema. `run`: runs each turn. */
+export function answerWith(turns: AnswerTurns, turn: Turn, run: RunTurn): Promise<StrategyEnd> {
+  const { schema } = turns.job.launch;
+  return schema === null ? answerWithText(turns, turn, run) : answerWithValue(turns, turn, run, schema);
+}
+
 /** Answers with a JSON value, which is sent only after all of it has been checked against its schema. */
-export async function answerWithValue(
-  turns: AnswerTurns,
-  turn: Turn,
-  run: RunTurn,
-  schema: string,
-): Promise<StrategyEnd> {
+async function answerWithValue(turns: AnswerTurns, turn: Turn, run: RunTurn, schema: string): Promise<StrategyEnd> {
   const { end, value } = await readValue(turns, turn, run, schema);
   const isWaiting = (end.calls ?? []).length > 0;
   if (!isWaiting) turns.output.sendText(value);

@@ -1,6 +1,4 @@
-import type { Capabilities, Turn } from '../cli/contract/adapter.js';
-import type { AnswerTurns } from './answer-turns.js';
-import type { StrategyEnd } from './answered.js';
+import type { Capabilities } from '../cli/contract/adapter.js';
 import type { Job } from './job.js';
 
 /** Web searches of one job. */
@@ -15,8 +13,8 @@ export interface WebSearcher {
   canSearch(extras: Capabilities): boolean;
   /** Reason of a refusal if the program cannot. */
   readonly refusal: string;
-  /** Answers with searches by the service itself; null if model CLIs search. */
-  readonly answer: ((turns: AnswerTurns, turn: Turn) => Promise<StrategyEnd>) | null;
+  /** Whether model CLIs search. Otherwise, the service searches. */
+  readonly isNative: boolean;
   /**
    * Returns the searches of a job; nothing is reserved yet. The caller must count the end of the job and then dispose of
    * them, in one round of the event loop: otherwise the searches would count twice, or not at all.

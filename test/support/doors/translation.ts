@@ -30,7 +30,7 @@ import { isDocument, type Turn } from '../../../src/primary/cli/contract/adapter
 import { replayable } from '../../../src/primary/cli/process/replay.js';
 import { withoutTools } from '../../../src/primary/jobs/calls-as-text.js';
 import { withoutEcho } from '../../../src/primary/jobs/echo.js';
-import { emulated } from '../../../src/primary/jobs/emulated-tools.js';
+import { emulated } from '../../../src/features/doors/emulated-tools.js';
 import { askRequest } from '../../../src/shared/api/ask.js';
 import { chatRequest } from '../../../src/shared/api/chat.js';
 import { RelayError } from '../../../src/shared/errors.js';

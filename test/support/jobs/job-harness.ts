@@ -7,6 +7,7 @@ import { ClientJobs } from '../../../src/features/background/client-jobs.js';
 import { RemoteJobs } from '../../../src/features/background/remote-jobs.js';
 import { StoredJobs } from '../../../src/features/background/stored-jobs.js';
 import { documentHooks } from '../../../src/features/documents/document-hooks.js';
+import { createDoors } from '../../../src/features/doors/primary.js';
 import { FallbackRoutes } from '../../../src/features/fallbacks/fallback-routes.js';
 import { SearchQuota } from '../../../src/features/search/search-quota.js';
 import type { SearchServer } from '../../../src/features/search/search-server.js';
@@ -309,12 +310,13 @@ function hooksWith(
     return searchHooks(searches, server && { server, maxOutputBytes });
   };
   return new FeatureHooks([
+    createDoors(),
     { handlers: {}, job: { checkModels, route, trace, failed } },
     {
       handlers: {},
       get job() {
         const reads = state.readsDocuments ? documentHooks(state.textReaders).job : {};
-        return { ...reads, check: (request: JobRequest) => searching().check(request) };
+        return { ...reads, ...searching().job };
       },
       get searcher() {
         return searching().searcher;

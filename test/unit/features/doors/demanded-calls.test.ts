@@ -1,3 +1,4 @@
+import { demandedTurns } from '../../../../src/features/doors/demanded-calls.js';
 import {
   type AnswerEvent,
   plainLaunch,
@@ -6,7 +7,6 @@ import {
   unknownUsage,
 } from '../../../../src/primary/cli/contract/adapter.js';
 import type { RepairedEnd, RunTurn } from '../../../../src/primary/jobs/answer-turns.js';
-import { demandedTurns } from '../../../../src/primary/jobs/demanded-calls.js';
 import { textDelta } from '../../../support/jobs/answer-events.js';
 
 const tool = { name: 'note', description: '', schema: '{}' };
