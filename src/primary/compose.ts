@@ -31,7 +31,6 @@ import { LearnedSizes } from './cli/model-sizes.js';
 import type { WaitingJob } from './cli/pool/standby-keeper.js';
 import { Redactor, secretsOf } from './cli/process/redactor.js';
 import { type ModelNames, ModelRouter } from './cli/route.js';
-import { TokenFactors } from './cli/token-factors.js';
 import { conversationLimits } from './conversations/conversation-limits.js';
 import { ConversationStore } from './conversations/conversation-store.js';
 import { JournaledConversations } from './conversations/journaled-conversations.js';
@@ -313,8 +312,7 @@ function createCounters({ config, host: { clock, log } }: StartInput) {
   const onError = (error: unknown) => log.error('internal_error', { error: describeError(error) });
   const tokens = new TokenCounter(clock, onError);
   const sizes = new LearnedSizes(config.modelSizesFile, log);
-  const tokenFactors = new TokenFactors({ tokens, sizes, clock });
-  return { tokens, schemas: new SchemaChecker(clock, onError), sizes, tokenFactors };
+  return { tokens, schemas: new SchemaChecker(clock, onError), sizes };
 }
 
 /** Creates the model CLIs, and what chooses among them. */
@@ -365,7 +363,7 @@ function createModels(
 function createJobs(parts: EarlierParts, signals: PartSignals) {
   const { config, host, store } = parts;
   const { room, conversations, responses, clis, router, knownModels, redactor } = parts;
-  const { metrics, sizes, tokenFactors, usageCounter, tokens, schemas } = parts;
+  const { metrics, sizes, usageCounter, tokens, schemas } = parts;
   const { clock, log } = host;
   const listeners = { clients: metrics.clients, usage: usageCounter, features: parts.features, log };
   const runner = new JobRunner(
@@ -373,7 +371,7 @@ function createJobs(parts: EarlierParts, signals: PartSignals) {
       ...{ room, clis, router, conversations, responses, schemas, knownModels, redactor, clock },
       clients: parts.seenClients,
       journal: parts.journal,
-      observer: observeJobs({ ...listeners, jobs: metrics.jobs, sizes, tokenFactors }),
+      observer: observeJobs({ ...listeners, jobs: metrics.jobs, sizes }),
       countTokens: (texts, client) => tokens.countUrgently(texts, client),
       checkStart: startCheck(parts),
       isStoreUp: () => store.isUp,

@@ -1,5 +1,4 @@
 import type { JobRequest, PassageCited, ServiceTier, ThoughtEnd } from '../../shared/job.js';
-import { promptTexts } from '../../shared/text/prompt-texts.js';
 import { sampleForTokens } from '../../shared/text/token-sample.js';
 import { attachmentsIn, attachmentTokens } from '../../shared/text/turns.js';
 import type { AsyncHandler, Reply } from '../../worker/http/exchange.js';
@@ -24,6 +23,8 @@ import { fileForms } from './attachments.js';
 import { anthropicErrorBody } from './errors.js';
 import { messagesBody } from './foreign-messages.js';
 import { type MessagesRequest, parseCountedMessages, parseMessages } from './messages-request.js';
+import { promptTexts } from './prompt-texts.js';
+import { countCalls } from './shared.js';
 
 const stopReasons = {
   whole: 'end_turn',
@@ -285,7 +286,7 @@ export function postCountTokens(parts: JobParts): AsyncHandler {
 async function tokensOf(request: JobRequest, primary: JobParts['primary']): Promise<number> {
   const { texts, factor } = sampleForTokens(promptTexts(request));
   const { client, model } = request;
-  const { tokens } = await primary.call('countTokens', { texts, client, model });
+  const { tokens } = await countCalls(primary).call('countTokens', { texts, client, model });
   return Math.round(tokens * factor) + tokensOfImages(request);
 }
 

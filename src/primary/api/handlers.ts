@@ -8,7 +8,6 @@ import type { RateLimit } from '../access/rate-limit.js';
 import type { UserConnections } from '../access/user-connections.js';
 import type { ModelCatalog } from '../cli/model-catalog.js';
 import type { ModelRouter } from '../cli/route.js';
-import type { TokenFactors } from '../cli/token-factors.js';
 import type { FeatureHooks } from '../features/feature-hooks.js';
 import type { JobEntry } from '../jobs/job-entry.js';
 import type { JobRunner } from '../jobs/job-runner.js';
@@ -16,7 +15,6 @@ import type { JobMetrics } from '../observe/job-metrics.js';
 import type { Status } from '../observe/status.js';
 import type { UsageJournal } from '../observe/usage-journal.js';
 import type { SchemaChecker } from '../threads/schema-checker.js';
-import type { TokenCounter } from '../threads/token-counter.js';
 import type { SharedHandlers } from '../workers/worker-handle.js';
 
 /** Parts of the primary that answer the calls of the workers. */
@@ -25,7 +23,6 @@ export interface Services {
   readonly runner: Pick<JobRunner, 'run'>;
   readonly jobEntry: Pick<JobEntry, 'admit' | 'countRefusal' | 'refuseDraining'>;
   readonly features: Pick<FeatureHooks, 'limitUsesOf' | 'beforeAct' | 'handlers' | 'mayStore'>;
-  readonly tokens: Pick<TokenCounter, 'countTokens'>;
   readonly schemas: Pick<SchemaChecker, 'faultOf' | 'firstFault'>;
   readonly rateLimit: Pick<RateLimit, 'takeRequest'>;
   readonly keyAttempts: Pick<KeyAttempts, 'recordWrongKey'>;
@@ -38,9 +35,8 @@ export interface Services {
   readonly upkeep: Pick<SharedHandlers, 'backupStore' | 'verifyStore' | 'purgeClient'>;
   setup(): Promise<SetupReport>;
   recheck(): Promise<void>;
-  readonly catalog: Pick<ModelCatalog, 'list' | 'findModel' | 'resolveName'>;
+  readonly catalog: Pick<ModelCatalog, 'list' | 'findModel'>;
   readonly router: Pick<ModelRouter, 'route'>;
-  readonly tokenFactors: Pick<TokenFactors, 'factorOf'>;
   /** Called after each call that leaves garbage, to schedule garbage collection. */
   noteActivity(): void;
   metrics(): Promise<string>;
@@ -76,23 +72,8 @@ export function apiHandlers(services: Services): SharedHandlers {
     toolFault: async ({ schemas, client }) => ({
       wrong: await orRefused(services, client, () => services.schemas.firstFault(schemas, client)),
     }),
-    countTokens: (order) => countTokens(services, order),
     run: (request, signal) => services.jobEntry.admit(request, (job) => services.runner.run(job, signal)),
   };
-}
-
-/** Counts the tokens of texts, as the model would. */
-async function countTokens(
-  { tokens, catalog, router, tokenFactors }: Services,
-  {
-    texts,
-    client,
-    model,
-  }: { readonly texts: readonly string[]; readonly client: string; readonly model: string | null },
-): Promise<{ tokens: number }> {
-  const resolved = model === null ? null : await catalog.resolveName(model);
-  const factor = tokenFactors.factorOf(router.route({ model: resolved, client }));
-  return { tokens: Math.round((await tokens.countTokens(texts, client)) * factor) };
 }
 
 /** Returns the handlers for the state of the service. */

@@ -14,6 +14,7 @@ import type { StrategyEnd } from '../jobs/answered.js';
 import type { BackgroundPart } from '../jobs/background-part.js';
 import type { Job } from '../jobs/job.js';
 import type { JobFeatures, PreparedJob } from '../jobs/job-features.js';
+import type { JobObserver } from '../jobs/job-observer.js';
 import type { JobTrace } from '../jobs/job-trace.js';
 import type { RouteChoice, RoutedJob, RouteRules } from '../jobs/route-choice.js';
 import type { ClientRules, JobRank } from '../jobs/ticket.js';
@@ -181,6 +182,11 @@ export class FeatureHooks implements JobFeatures {
   /** Reports that a job has moved from a route that could not answer. */
   jobMoved(request: JobRequest, from: Route, to: Route, reason: PassReason): void {
     this.#tell(({ job }) => job?.moved?.(request, from, to, reason));
+  }
+
+  /** Reports the input tokens of an answer. */
+  inputCounted(...count: Parameters<JobObserver['inputCounted']>): void {
+    this.#tell(({ job }) => job?.inputCounted?.(...count));
   }
 
   /** Throws if a feature refuses this background job. */

@@ -19,7 +19,9 @@ import type { RecentUsage, Spender } from '../access/recent-usage.js';
 import type { Capabilities, Turn } from '../cli/contract/adapter.js';
 import type { AdapterFamily } from '../cli/contract/adapter-family.js';
 import type { LoginProvider } from '../cli/logins.js';
+import type { ModelCatalog } from '../cli/model-catalog.js';
 import type { ModelCli } from '../cli/model-cli.js';
+import type { LearnedSizes } from '../cli/model-sizes.js';
 import type { AtLeastOne, ModelsCheck } from '../cli/models.js';
 import type { Launcher } from '../cli/process/launcher.js';
 import type { ModelRouter, Route } from '../cli/route.js';
@@ -34,6 +36,7 @@ import type { BackgroundPart } from '../jobs/background-part.js';
 import type { Job } from '../jobs/job.js';
 import type { JobEntry } from '../jobs/job-entry.js';
 import type { PreparedJob } from '../jobs/job-features.js';
+import type { JobObserver } from '../jobs/job-observer.js';
 import type { JobRunner } from '../jobs/job-runner.js';
 import type { JobTrace } from '../jobs/job-trace.js';
 import type { LocalJobs } from '../jobs/local-jobs.js';
@@ -125,6 +128,7 @@ export interface PrimaryCore {
     'name' | 'account' | 'accountName' | 'health' | 'publicName' | 'jobs' | 'lastUsedAt'
   >[];
   readonly router: ModelRouter;
+  readonly catalog: Pick<ModelCatalog, 'resolveName'>;
   /** Starts programs that read files of clients. */
   readonly readerLauncher: Pick<Launcher, 'launch'>;
   readonly config: Config;
@@ -144,6 +148,7 @@ export interface PrimaryCore {
   readonly journal: TurnResources['journal'];
   readonly responses: Pick<StoredResponses, 'put' | 'read' | 'head' | 'input' | 'remove'>;
   readonly tokens: Pick<TokenCounter, 'countTokens'>;
+  readonly sizes: Pick<LearnedSizes, 'factorOf' | 'recordFactor'>;
   readonly runner: Pick<JobRunner, 'busySeconds' | 'dismiss' | BackgroundMember>;
   readonly openJobs: Pick<OpenJobs, 'running'>;
   readonly room: Pick<
@@ -237,6 +242,8 @@ interface JobHooks {
   failed?(job: RoutedJob, error: unknown, hasRoom: (route: Route) => boolean): RouteChoice | null;
   /** Called for each route that could not answer, when the job has moved to another one. Never throws. */
   moved?(request: JobRequest, from: Route, to: Route, reason: PassReason): void;
+  /** Called for each answer that was not cut, with the tokens that the CLI has reported for its input. Never throws. */
+  inputCounted?: JobObserver['inputCounted'];
   /** Called once for each job when it has ended, with what it has used. Never throws. */
   jobEnded?(request: JobRequest, end: JobEnd, bill: Bill): void;
   /** Called once for each background job, when its end is stored. Never throws. */

@@ -7,7 +7,6 @@ import { describeError, type Logger } from '../../shared/log/logger.js';
 import type { CliObserver } from '../cli/contract/observer.js';
 import type { ModelCli } from '../cli/model-cli.js';
 import type { LearnedSizes } from '../cli/model-sizes.js';
-import type { TokenFactors } from '../cli/token-factors.js';
 import type { FeatureHooks } from '../features/feature-hooks.js';
 import type { JobObserver } from '../jobs/job-observer.js';
 import type { Bill } from '../store/contract/usage.js';
@@ -19,15 +18,14 @@ export interface JobListeners {
   readonly jobs: JobMetrics;
   readonly clients: Pick<ClientMetrics, 'jobEnded'>;
   readonly usage: Pick<UsageLedger, 'jobEnded'>;
-  readonly features: Pick<FeatureHooks, 'jobMoved' | 'jobEnded' | 'mayStore'>;
+  readonly features: Pick<FeatureHooks, 'jobMoved' | 'jobEnded' | 'inputCounted' | 'mayStore'>;
   readonly sizes: Pick<LearnedSizes, 'record'>;
-  readonly tokenFactors: Pick<TokenFactors, 'observe'>;
   readonly log: Logger;
 }
 
 /** Returns the observer that counts and logs jobs. */
 export function observeJobs(listeners: JobListeners): JobObserver {
-  const { jobs, clients, usage, features, sizes, tokenFactors, log } = listeners;
+  const { jobs, clients, usage, features, sizes, log } = listeners;
   /**
    * Returns the end of a job without stderr if nothing of its client may be stored: stderr may contain texts of the
    * client.
@@ -38,7 +36,7 @@ export function observeJobs(listeners: JobListeners): JobObserver {
       : { ...end, failure: { ...end.failure, stderr: undefined } };
   return {
     sizesReported: ({ cli, adapterModel: model }, reported) => sizes.record({ cli, model }, reported),
-    inputCounted: (route, request, inputTokens) => void tokenFactors.observe(route, request, inputTokens),
+    inputCounted: (route, request, inputTokens) => features.inputCounted(route, request, inputTokens),
     jobStarted: (queueMs) => jobs.jobStarted(queueMs),
     firstDelta: (request, ms) => jobs.firstDelta(request, ms),
     toolRound: (request, outcome) => jobs.toolRound(request, outcome),

@@ -230,11 +230,6 @@ export const primaryCalls = {
     request: z.object({ schemas: z.array(z.string()), client: z.string() }),
     answer: z.object({ wrong: z.object({ index: z.int(), fault: z.string() }).nullable() }),
   },
-  /** Estimates the total number of tokens of all texts. */
-  countTokens: {
-    request: z.object({ texts: z.array(z.string()).readonly(), client: z.string(), model: z.string().nullable() }),
-    answer: z.object({ tokens: z.int() }),
-  },
   /** Returns whether contents of a client may be stored. */
   mayStore: { request: z.object({ client: z.string() }), answer: z.object({ mayStore: z.boolean() }) },
   /** Backs up the store. This and the next two calls are for operators. */

@@ -1,9 +1,9 @@
+import { TokenFactors } from '../../../src/features/anthropic/token-factors.js';
 import { deliveryTable } from '../../../src/features/webhooks/deliveries.js';
 import { KeyAttempts } from '../../../src/primary/access/key-attempts.js';
 import { plainLaunch } from '../../../src/primary/cli/contract/adapter.js';
 import { LearnedSizes } from '../../../src/primary/cli/model-sizes.js';
 import { RenewalTrust } from '../../../src/primary/cli/pool/renewal-trust.js';
-import { TokenFactors } from '../../../src/primary/cli/token-factors.js';
 import type { CliHealth } from '../../../src/primary/health/cli-health.js';
 import { SeenClients } from '../../../src/primary/health/evidence.js';
 import { SamplingRules } from '../../../src/primary/jobs/sampling-rules.js';

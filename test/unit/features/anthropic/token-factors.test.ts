@@ -1,5 +1,5 @@
+import { TokenFactors } from '../../../../src/features/anthropic/token-factors.js';
 import { LearnedSizes } from '../../../../src/primary/cli/model-sizes.js';
-import { TokenFactors } from '../../../../src/primary/cli/token-factors.js';
 import type { JobRequest } from '../../../../src/shared/job.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { LogBook } from '../../../support/basics/log-book.js';

@@ -1,4 +1,4 @@
-import { promptTexts } from '../../../../src/shared/text/prompt-texts.js';
+import { promptTexts } from '../../../../src/features/anthropic/prompt-texts.js';
 
 describe('The texts of a prompt', () => {
   it('are those that the model reads, with each tool as JSON', () => {

@@ -1,5 +1,5 @@
-import type { JobRequest } from '../job.js';
-import { messageTexts } from './turns.js';
+import type { JobRequest } from '../../shared/job.js';
+import { messageTexts } from '../../shared/text/turns.js';
 
 /** Parts of a job that the model reads. */
 export type PromptParts = Pick<JobRequest, 'text' | 'history'> &

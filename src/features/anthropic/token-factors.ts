@@ -1,12 +1,12 @@
+import type { LearnedSizes } from '../../primary/cli/model-sizes.js';
+import type { Route } from '../../primary/cli/route.js';
+import type { TokenCounter } from '../../primary/threads/token-counter.js';
 import { setNewest } from '../../shared/bounded-map.js';
 import { holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import type { JobRequest } from '../../shared/job.js';
-import { promptTexts } from '../../shared/text/prompt-texts.js';
 import { attachmentsIn } from '../../shared/text/turns.js';
-import type { TokenCounter } from '../threads/token-counter.js';
-import type { LearnedSizes } from './model-sizes.js';
-import type { Route } from './route.js';
+import { promptTexts } from './prompt-texts.js';
 
 /** Shortest prompt from which a factor is learnt: the CLI adds some hundred tokens to each. */
 const minTokens = 8000;
