@@ -1,8 +1,8 @@
 import type { AnswerEvent, Message, ToolOffer, Turn } from '../../primary/cli/contract/adapter.js';
-import { type AnswerTarget, type RunTurn, withRepair } from '../../primary/jobs/answer-turns.js';
+import { type AnswerTarget, isCallEvent, type RunTurn, withRepair } from '../../primary/jobs/answer-turns.js';
 import type { JobProcesses } from '../../primary/jobs/job-processes.js';
-import { isCallEvent, programName } from '../../primary/jobs/program-tools.js';
 import { cliError } from '../../shared/errors.js';
+import { programName } from './program-tools.js';
 
 interface DemandingTurns {
   readonly processes: Pick<JobProcesses, 'acquireAnother'>;

@@ -5,14 +5,17 @@ import type { PrimaryPart } from '../../primary/features/feature.js';
 import type { AnswerTurns } from '../../primary/jobs/answer-turns.js';
 import type { StrategyEnd } from '../../primary/jobs/answered.js';
 import { withoutTools } from '../../primary/jobs/calls-as-text.js';
+import type { JobFeatures } from '../../primary/jobs/job-features.js';
 import { answerWith } from '../../primary/jobs/structured.js';
 import { demandedTurns } from './demanded-calls.js';
 import { answerWithEmulatedTools } from './emulated-tools.js';
+import { ProgramTools } from './program-tools.js';
 import { strictTurns } from './strict-tools.js';
 
 /** Returns the hooks for requests with tools of the client. */
 export function createDoors(): PrimaryPart {
-  return { job: { answer: answerWithTools }, handlers: {} };
+  const translate = (...[offer, pass]: Parameters<JobFeatures['translateTurn']>) => new ProgramTools(offer, pass);
+  return { job: { answer: answerWithTools, translate }, handlers: {} };
 }
 
 /** Lets the model answer with tools: with those of its program, or with emulated ones. */

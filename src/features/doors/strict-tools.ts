@@ -1,6 +1,11 @@
 import type { AnswerEvent, Tool, ToolCall, Turn } from '../../primary/cli/contract/adapter.js';
-import { type AnswerTarget, type AnswerTurns, type RunTurn, withRepair } from '../../primary/jobs/answer-turns.js';
-import { isCallEvent } from '../../primary/jobs/program-tools.js';
+import {
+  type AnswerTarget,
+  type AnswerTurns,
+  isCallEvent,
+  type RunTurn,
+  withRepair,
+} from '../../primary/jobs/answer-turns.js';
 
 /** Sends calls of strict tools only after all of a message fit their schemas; the model may repair them once. */
 export function strictTurns(turns: AnswerTurns): RunTurn {

@@ -10,9 +10,9 @@ import {
 } from '../../primary/cli/contract/adapter.js';
 import { isEmulated } from '../../primary/cli/models.js';
 import type { AnswerTarget, AnswerTurns, RepairedEnd, RunTurn } from '../../primary/jobs/answer-turns.js';
+import { isCallEvent } from '../../primary/jobs/answer-turns.js';
 import type { StrategyEnd } from '../../primary/jobs/answered.js';
 import { answerWithText } from '../../primary/jobs/plain-text.js';
-import { isCallEvent } from '../../primary/jobs/program-tools.js';
 import { cliError } from '../../shared/errors.js';
 import type { SearchMade } from '../../shared/job.js';
 import { emulatedTurns } from '../doors/emulated-tools.js';

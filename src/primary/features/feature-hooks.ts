@@ -9,7 +9,7 @@ import type { FamilyFigures } from '../../shared/metrics.js';
 import type { Spender } from '../access/recent-usage.js';
 import type { Capabilities, Turn } from '../cli/contract/adapter.js';
 import type { Route } from '../cli/route.js';
-import type { AnswerTurns } from '../jobs/answer-turns.js';
+import type { AnswerTurns, TurnTranslation } from '../jobs/answer-turns.js';
 import type { StrategyEnd } from '../jobs/answered.js';
 import type { BackgroundPart } from '../jobs/background-part.js';
 import type { Job } from '../jobs/job.js';
@@ -166,6 +166,10 @@ export class FeatureHooks implements JobFeatures {
 
   answerJob(turns: AnswerTurns, turn: Turn): Promise<StrategyEnd> | null {
     return this.#firstOf(({ job }) => job?.answer?.(turns, turn));
+  }
+
+  translateTurn(...turn: Parameters<JobFeatures['translateTurn']>): TurnTranslation | null {
+    return this.#firstOf(({ job }) => job?.translate?.(...turn));
   }
 
   modelCapabilities(extras: Capabilities): Partial<ModelCapabilities> {

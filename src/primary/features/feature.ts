@@ -35,7 +35,7 @@ import type { StrategyEnd } from '../jobs/answered.js';
 import type { BackgroundPart } from '../jobs/background-part.js';
 import type { Job } from '../jobs/job.js';
 import type { JobEntry } from '../jobs/job-entry.js';
-import type { PreparedJob } from '../jobs/job-features.js';
+import type { JobFeatures, PreparedJob } from '../jobs/job-features.js';
 import type { JobObserver } from '../jobs/job-observer.js';
 import type { JobRunner } from '../jobs/job-runner.js';
 import type { JobTrace } from '../jobs/job-trace.js';
@@ -233,6 +233,8 @@ interface JobHooks {
   trace?(request: JobRequest, choice: RouteChoice): JobTrace | null;
   /** Returns the turn of a job as a program with these capabilities gets it. Rejects with the error of the job. */
   prepare?(turn: Turn, job: PreparedJob, extras: Capabilities): Promise<Turn>;
+  /** Returns the translation of a turn with these tools of the client; `pass` gets all events. */
+  translate?: JobFeatures['translateTurn'];
   /** Answers the turn of a job; null if the model can answer without the feature. */
   answer?(turns: AnswerTurns, turn: Turn): Promise<StrategyEnd> | null;
   /**

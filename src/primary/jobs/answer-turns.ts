@@ -1,6 +1,15 @@
 import { orAborted } from '../../shared/async.js';
 import { cliError, type RelayError } from '../../shared/errors.js';
-import { addedUsage, type Capabilities, type Turn, type TurnEnd, type Waiting } from '../cli/contract/adapter.js';
+import {
+  type AnswerEvent,
+  addedUsage,
+  type CallDelta,
+  type CallStart,
+  type Capabilities,
+  type Turn,
+  type TurnEnd,
+  type Waiting,
+} from '../cli/contract/adapter.js';
 import type { TurnSink } from '../cli/process/open-turn.js';
 import type { SchemaChecker } from '../threads/schema-checker.js';
 import type { SchemaFinding } from '../threads/schema-thread.js';
@@ -8,8 +17,8 @@ import type { AnswerOutput } from './answer-output.js';
 import type { Charges } from './charges.js';
 import type { Job } from './job.js';
 import type { JobCli } from './job-cli.js';
+import type { JobFeatures } from './job-features.js';
 import type { JobProcesses } from './job-processes.js';
-import { ProgramTools } from './program-tools.js';
 
 /** Receiver of the answer of one turn. */
 export interface AnswerTarget extends Pick<TurnSink, 'write'> {
@@ -24,8 +33,23 @@ export type RepairedEnd = TurnEnd & { readonly isRepaired?: boolean };
 /** Runs a turn of the model. */
 export type RunTurn = (turn: Turn, target: AnswerTarget) => Promise<RepairedEnd>;
 
+/** Whether the event is part of a tool call. */
+export function isCallEvent(event: AnswerEvent): event is CallStart | CallDelta {
+  return event.type === 'call-start' || event.type === 'call-delta';
+}
+
+/** Translates the tools and calls of one turn between the client's form and the form for programs. */
+export interface TurnTranslation {
+  toProgram(turn: Turn): Turn;
+  /** Receives an event in the program's form. */
+  write(event: AnswerEvent): void;
+  /** Ends the turn, and returns its end in the client's form. */
+  endTurn(end: TurnEnd): TurnEnd;
+}
+
 /** Parts that run the turns of an answer. */
 export interface TurnParts {
+  readonly features: Pick<JobFeatures, 'translateTurn'>;
   readonly processes: JobProcesses;
   readonly schemas: Pick<SchemaChecker, 'read'>;
   readonly memory: { readonly charges: Charges };
@@ -76,13 +100,11 @@ export class AnswerTurns {
   };
 
   #run(cli: JobCli, turn: Turn, target: AnswerTarget): Promise<TurnEnd> {
-    const tools = new ProgramTools(turn.offer, target.write);
+    const translation = this.#parts.features.translateTurn(turn.offer, target.write);
+    const write = (event: AnswerEvent) => (translation ?? target).write(event);
     const ended = cli
-      .turn(tools.toProgram(turn), this.#sink(cli, turn, target, tools), this.job.signal)
-      .then(({ calls, ...end }) => {
-        tools.endCall();
-        return calls === undefined ? end : { ...end, calls: tools.toClient(calls) };
-      })
+      .turn(translation?.toProgram(turn) ?? turn, this.#sink(cli, turn, target, write), this.job.signal)
+      .then((end) => translation?.endTurn(end) ?? end)
       .finally(() => this.job.addUsage(cli.usage()));
     this.#controlTurn(cli, ended);
     const trace = this.job.trace?.turn?.(turn, cli);
@@ -117,14 +139,14 @@ export class AnswerTurns {
     return ms > maxWaitMs && this.#parts.hasOtherRoute(cliError(reason, message, { quota }));
   }
 
-  #sink({ process }: JobCli, turn: Turn, target: AnswerTarget, tools: ProgramTools): TurnSink {
+  #sink({ process }: JobCli, turn: Turn, target: AnswerTarget, write: AnswerTarget['write']): TurnSink {
     const { events, route } = this.job;
     return {
       write: (event) => {
         const isHidden = this.#wantsProgress && event.type === 'thought-end'; // it shows nothing of the thought
         if (!isHidden && !this.hasOutput) this.#parts.onFirstOutput();
         this.hasOutput ||= !isHidden;
-        tools.write(event);
+        write(event);
       },
       hidesThoughts: !this.#showsThoughts(turn),
       added: (text) => {

@@ -24,7 +24,7 @@ interface AnswerMemory {
 }
 
 export interface AnsweringParts extends TurnParts {
-  readonly features: Pick<JobFeatures, 'searcher' | 'prepareTurn' | 'answerJob'>;
+  readonly features: Pick<JobFeatures, 'searcher' | 'prepareTurn' | 'answerJob' | 'translateTurn'>;
   /** Records the sent text for the conversation; null if the job has no conversation. */
   readonly record: Pick<TurnRecord, 'add' | 'addMessage'> | null;
   readonly countTokens: CountTokens;

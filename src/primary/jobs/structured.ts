@@ -1,9 +1,8 @@
 import { needsWrapper, unwrappedPiece, unwrappedText, wrappedSchema } from '../../shared/text/json-schema.js';
 import type { Message, Turn } from '../cli/contract/adapter.js';
-import { type AnswerTurns, type RepairedEnd, type RunTurn, withRepair } from './answer-turns.js';
+import { type AnswerTurns, isCallEvent, type RepairedEnd, type RunTurn, withRepair } from './answer-turns.js';
 import type { StrategyEnd } from './answered.js';
 import { answerWithText } from './plain-text.js';
-import { isCallEvent } from './program-tools.js';
 
 /** Answers with text, or with a value if the request has a schema. `run`: runs each turn. */
 export function answerWith(turns: AnswerTurns, turn: Turn, run: RunTurn): Promise<StrategyEnd> {

@@ -1,6 +1,6 @@
+import { ProgramTools } from '../../../../src/features/doors/program-tools.js';
 import type { AnswerEvent, Turn } from '../../../../src/primary/cli/contract/adapter.js';
 import { plainLaunch } from '../../../../src/primary/cli/contract/adapter.js';
-import { ProgramTools } from '../../../../src/primary/jobs/program-tools.js';
 
 const long = 'n'.repeat(100);
 const plain = { name: 'plain', description: '', schema: '{"type":"object"}' };

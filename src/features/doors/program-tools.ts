@@ -1,25 +1,20 @@
 import { createHash } from 'node:crypto';
-import { unwrappedText, wrappedText } from '../../shared/text/json-schema.js';
-import { distinctIds } from '../../shared/text/turns.js';
 import type {
   AnswerEvent,
-  CallDelta,
-  CallStart,
   Message,
   Tool,
   ToolCall,
   ToolOffer,
   Turn,
-} from '../cli/contract/adapter.js';
+  TurnEnd,
+} from '../../primary/cli/contract/adapter.js';
+import type { TurnTranslation } from '../../primary/jobs/answer-turns.js';
+import { unwrappedText, wrappedText } from '../../shared/text/json-schema.js';
+import { distinctIds } from '../../shared/text/turns.js';
 
 /** Longest tool name that every program and API accepts. */
 const maxNameLength = 64;
 const hashLength = 8;
-
-/** Whether the event is part of a tool call. */
-export function isCallEvent(event: AnswerEvent): event is CallStart | CallDelta {
-  return event.type === 'call-start' || event.type === 'call-delta';
-}
 
 /** Returns the name of a tool for programs. The end of a long name is replaced by a hash. */
 export function programName(name: string): string {
@@ -33,7 +28,7 @@ export function programName(name: string): string {
  * shortened, and the input of a tool with a `wrappedSchema` is wrapped as one property. The client gets different ids,
  * even if the model repeats one.
  */
-export class ProgramTools {
+export class ProgramTools implements TurnTranslation {
   readonly #tools: ReadonlyMap<string, Tool>;
   readonly #pass: (event: AnswerEvent) => void;
   /** Buffered pieces of a call whose input must be unwrapped as a whole; null if no such call is open. */
@@ -55,6 +50,12 @@ export class ProgramTools {
       ...(heard && { heard: messages(heard) }),
       ...(offer && { offer: programOffer(offer) }),
     };
+  }
+
+  /** Ends the turn, and returns its end in the client's form. */
+  endTurn(end: TurnEnd): TurnEnd {
+    this.endCall();
+    return end.calls === undefined ? end : { ...end, calls: this.toClient(end.calls) };
   }
 
   #message(message: Message): Message {
