@@ -57,7 +57,6 @@ import { addServiceGauges } from './observe/state-metrics.js';
 import { Status } from './observe/status.js';
 import { UsageJournal } from './observe/usage-journal.js';
 import { UsageLedger } from './observe/usage-ledger.js';
-import { responseLimits, StoredResponses } from './responses/stored-responses.js';
 import type { JobRecord } from './store/contract/jobs.js';
 import type { Store } from './store/contract/store.js';
 import { SchemaChecker } from './threads/schema-checker.js';
@@ -275,8 +274,7 @@ function createConversations({ config, host: { clock }, store, hosts, features }
   const journal = new UnstoredConversations(store.conversations, mayStore, hosts !== null);
   const journaledConversations = new JournaledConversations(conversations, journal, clock);
   const replica = hosts?.replicaOf(conversations, (id) => signals.send('conversation-outdated', id)) ?? null;
-  const responses = new StoredResponses(store.responses, responseLimits(config), clock);
-  return { conversations, journal, journaledConversations, replica, turnGate: conversations.turnGate, responses };
+  return { conversations, journal, journaledConversations, replica, turnGate: conversations.turnGate };
 }
 
 function createObservation(
@@ -362,13 +360,13 @@ function createModels(
 
 function createJobs(parts: EarlierParts, signals: PartSignals) {
   const { config, host, store } = parts;
-  const { room, conversations, responses, clis, router, knownModels, redactor } = parts;
+  const { room, conversations, clis, router, knownModels, redactor } = parts;
   const { metrics, sizes, usageCounter, tokens, schemas } = parts;
   const { clock, log } = host;
   const listeners = { clients: metrics.clients, usage: usageCounter, features: parts.features, log };
   const runner = new JobRunner(
     {
-      ...{ room, clis, router, conversations, responses, schemas, knownModels, redactor, clock },
+      ...{ room, clis, router, conversations, schemas, knownModels, redactor, clock },
       clients: parts.seenClients,
       journal: parts.journal,
       observer: observeJobs({ ...listeners, jobs: metrics.jobs, sizes }),

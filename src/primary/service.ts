@@ -83,11 +83,10 @@ export class Service {
   }
 
   #startTimers(): void {
-    const { config, host, conversations, responses, room, store, features } = this.#parts;
+    const { config, host, conversations, room, store, features } = this.#parts;
     const { clock } = host;
-    responses.expire();
     clock.every(expiryCheckMs, () => {
-      for (const each of [conversations, responses, features]) each.expire();
+      for (const each of [conversations, features]) each.expire();
       expireStored(store, config, clock.now());
     });
     const { recentUsage, usageJournal } = this.#parts;

@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto';
 import type { ToolCall, ToolOffer, Turn } from '../../primary/cli/contract/adapter.js';
 import type { AnswerTurns, RunTurn } from '../../primary/jobs/answer-turns.js';
 import type { StrategyEnd } from '../../primary/jobs/answered.js';
-import { withoutTools } from '../../primary/jobs/calls-as-text.js';
 import { readValue, valueEnd } from '../../primary/jobs/structured.js';
 import { parseExactly, stringifyExactly } from '../../shared/text/exact-json.js';
 import { movedTo } from '../../shared/text/json-schema.js';
+import { withoutTools } from './calls-as-text.js';
 
 /**
  * Tools for a program without tool support. The system text describes them, and the model answers with a value of a

@@ -2,11 +2,10 @@ import type { Turn } from '../../primary/cli/contract/adapter.js';
 import { isDemand } from '../../primary/cli/contract/model-rules.js';
 import { dropsTools, isEmulated } from '../../primary/cli/models.js';
 import type { PrimaryPart } from '../../primary/features/feature.js';
-import type { AnswerTurns } from '../../primary/jobs/answer-turns.js';
+import type { AnswerTurns, TranslateTurn } from '../../primary/jobs/answer-turns.js';
 import type { StrategyEnd } from '../../primary/jobs/answered.js';
-import { withoutTools } from '../../primary/jobs/calls-as-text.js';
-import type { JobFeatures } from '../../primary/jobs/job-features.js';
 import { answerWith } from '../../primary/jobs/structured.js';
+import { withoutTools } from './calls-as-text.js';
 import { demandedTurns } from './demanded-calls.js';
 import { answerWithEmulatedTools } from './emulated-tools.js';
 import { ProgramTools } from './program-tools.js';
@@ -14,7 +13,7 @@ import { strictTurns } from './strict-tools.js';
 
 /** Returns the hooks for requests with tools of the client. */
 export function createDoors(): PrimaryPart {
-  const translate = (...[offer, pass]: Parameters<JobFeatures['translateTurn']>) => new ProgramTools(offer, pass);
+  const translate: TranslateTurn = (offer, pass) => new ProgramTools(offer, pass);
   return { job: { answer: answerWithTools, translate }, handlers: {} };
 }
 

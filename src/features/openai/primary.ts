@@ -4,11 +4,22 @@ import { holderOf } from '../../shared/client.js';
 import { storingIsOff } from '../../shared/errors.js';
 import type { Handlers } from '../../shared/ipc/peer.js';
 import type { calls } from './shared.js';
+import { responseLimits, StoredResponses } from './stored-responses.js';
 
 /** Creates the part that answers the calls about stored responses. */
-export const createOpenAi: CreatePrimaryPart = (core) => ({ handlers: responseHandlers(core) });
+export const createOpenAi: CreatePrimaryPart = (core) => {
+  const { host, store, config } = core;
+  const responses = new StoredResponses(store.responses, responseLimits(config), host.clock);
+  return {
+    handlers: responseHandlers({ ...core, responses }),
+    job: { readEarlier: (request) => responses.readEarlier(request) },
+    start: () => responses.expire(),
+  };
+};
 
-type ResponseParts = Pick<PrimaryCore, 'host' | 'responses' | 'mayStore' | 'yieldInOrder'>;
+interface ResponseParts extends Pick<PrimaryCore, 'host' | 'mayStore' | 'yieldInOrder'> {
+  readonly responses: StoredResponses;
+}
 
 /** Returns the handlers of the calls about responses. */
 function responseHandlers({ host, responses, mayStore, yieldInOrder }: ResponseParts): Handlers<typeof calls> {

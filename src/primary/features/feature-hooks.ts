@@ -3,13 +3,13 @@ import type { ModelCapabilities } from '../../shared/api/models.js';
 import type { LimitUse } from '../../shared/api/usage.js';
 import type { JobForm } from '../../shared/background.js';
 import { contained, type OnFault } from '../../shared/contained.js';
-import { invalid } from '../../shared/errors.js';
+import { invalid, RelayError } from '../../shared/errors.js';
 import type { JobEnd, JobRequest, PassReason } from '../../shared/job.js';
 import type { FamilyFigures } from '../../shared/metrics.js';
 import type { Spender } from '../access/recent-usage.js';
 import type { Capabilities, Turn } from '../cli/contract/adapter.js';
 import type { Route } from '../cli/route.js';
-import type { AnswerTurns, TurnTranslation } from '../jobs/answer-turns.js';
+import type { AnswerTurns, TranslateTurn, TurnTranslation } from '../jobs/answer-turns.js';
 import type { StrategyEnd } from '../jobs/answered.js';
 import type { BackgroundPart } from '../jobs/background-part.js';
 import type { Job } from '../jobs/job.js';
@@ -156,6 +156,12 @@ export class FeatureHooks implements JobFeatures {
     for (const { job } of this.#parts) job?.checkRoute?.(request, route);
   }
 
+  async readEarlier(request: JobRequest): Promise<JobRequest> {
+    const read = this.#firstOf(({ job }) => job?.readEarlier?.(request));
+    if (read === null) throw new RelayError('not_found', 'no such response');
+    return read;
+  }
+
   async prepareTurn(turn: Turn, job: PreparedJob, extras: Capabilities): Promise<Turn> {
     let prepared = turn;
     for (const { job: hooks } of this.#parts) {
@@ -168,7 +174,7 @@ export class FeatureHooks implements JobFeatures {
     return this.#firstOf(({ job }) => job?.answer?.(turns, turn));
   }
 
-  translateTurn(...turn: Parameters<JobFeatures['translateTurn']>): TurnTranslation | null {
+  translateTurn(...turn: Parameters<TranslateTurn>): TurnTranslation | null {
     return this.#firstOf(({ job }) => job?.translate?.(...turn));
   }
 

@@ -30,12 +30,12 @@ import type { ConversationStore } from '../conversations/conversation-store.js';
 import type { TurnResources } from '../conversations/conversation-turn.js';
 import type { TurnGate } from '../conversations/turn-gate.js';
 import type { ConversationChanges, ReadableConversations, StoreProvider } from '../hosts/hosts.js';
-import type { AnswerTurns } from '../jobs/answer-turns.js';
+import type { AnswerTurns, TranslateTurn } from '../jobs/answer-turns.js';
 import type { StrategyEnd } from '../jobs/answered.js';
 import type { BackgroundPart } from '../jobs/background-part.js';
 import type { Job } from '../jobs/job.js';
 import type { JobEntry } from '../jobs/job-entry.js';
-import type { JobFeatures, PreparedJob } from '../jobs/job-features.js';
+import type { PreparedJob } from '../jobs/job-features.js';
 import type { JobObserver } from '../jobs/job-observer.js';
 import type { JobRunner } from '../jobs/job-runner.js';
 import type { JobTrace } from '../jobs/job-trace.js';
@@ -47,7 +47,6 @@ import type { WaitingRoom } from '../jobs/waiting-room.js';
 import type { WebSearcher } from '../jobs/web-searcher.js';
 import type { Front } from '../lifecycle/front.js';
 import type { Host } from '../lifecycle/host.js';
-import type { StoredResponses } from '../responses/stored-responses.js';
 import type { Counts, Store } from '../store/contract/store.js';
 import type { StoreTable } from '../store/contract/tables.js';
 import type { Bill } from '../store/contract/usage.js';
@@ -146,7 +145,6 @@ export interface PrimaryCore {
   /** Conversations of this host, and what stores their turns. */
   readonly ownConversations: Pick<ConversationStore, 'turn' | 'snapshot'>;
   readonly journal: TurnResources['journal'];
-  readonly responses: Pick<StoredResponses, 'put' | 'read' | 'head' | 'input' | 'remove'>;
   readonly tokens: Pick<TokenCounter, 'countTokens'>;
   readonly sizes: Pick<LearnedSizes, 'factorOf' | 'recordFactor'>;
   readonly runner: Pick<JobRunner, 'busySeconds' | 'dismiss' | BackgroundMember>;
@@ -231,10 +229,12 @@ interface JobHooks {
   start?(request: JobRequest): void;
   /** Creates the observer of the steps of a job; returns null for a job that the feature does not trace. Never throws. */
   trace?(request: JobRequest, choice: RouteChoice): JobTrace | null;
+  /** Puts the earlier text that a request continues before its history. Called when the job has its slot. */
+  readEarlier?(request: JobRequest): Promise<JobRequest>;
   /** Returns the turn of a job as a program with these capabilities gets it. Rejects with the error of the job. */
   prepare?(turn: Turn, job: PreparedJob, extras: Capabilities): Promise<Turn>;
   /** Returns the translation of a turn with these tools of the client; `pass` gets all events. */
-  translate?: JobFeatures['translateTurn'];
+  translate?: TranslateTurn;
   /** Answers the turn of a job; null if the model can answer without the feature. */
   answer?(turns: AnswerTurns, turn: Turn): Promise<StrategyEnd> | null;
   /**

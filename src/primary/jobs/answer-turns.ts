@@ -6,6 +6,7 @@ import {
   type CallDelta,
   type CallStart,
   type Capabilities,
+  type ToolOffer,
   type Turn,
   type TurnEnd,
   type Waiting,
@@ -17,7 +18,6 @@ import type { AnswerOutput } from './answer-output.js';
 import type { Charges } from './charges.js';
 import type { Job } from './job.js';
 import type { JobCli } from './job-cli.js';
-import type { JobFeatures } from './job-features.js';
 import type { JobProcesses } from './job-processes.js';
 
 /** Receiver of the answer of one turn. */
@@ -47,9 +47,12 @@ export interface TurnTranslation {
   endTurn(end: TurnEnd): TurnEnd;
 }
 
+/** Returns the translation of a turn with these tools; `pass` gets all events. Returns null if no feature translates. */
+export type TranslateTurn = (offer: ToolOffer | undefined, pass: AnswerTarget['write']) => TurnTranslation | null;
+
 /** Parts that run the turns of an answer. */
 export interface TurnParts {
-  readonly features: Pick<JobFeatures, 'translateTurn'>;
+  readonly features: { readonly translateTurn: TranslateTurn };
   readonly processes: JobProcesses;
   readonly schemas: Pick<SchemaChecker, 'read'>;
   readonly memory: { readonly charges: Charges };

@@ -1,8 +1,8 @@
 import type { OnFault } from '../../shared/contained.js';
-import type { JobRequest, ToolOffer } from '../../shared/job.js';
+import type { JobRequest } from '../../shared/job.js';
 import type { Capabilities, Turn } from '../cli/contract/adapter.js';
 import type { Route } from '../cli/route.js';
-import type { AnswerTarget, AnswerTurns, TurnTranslation } from './answer-turns.js';
+import type { AnswerTurns, TranslateTurn } from './answer-turns.js';
 import type { StrategyEnd } from './answered.js';
 import type { Job } from './job.js';
 import type { JobTrace } from './job-trace.js';
@@ -29,12 +29,13 @@ export interface JobFeatures {
   chooseRoute(request: JobRequest, first: Route, rules: RouteRules): RouteChoice | null;
   /** Throws if a feature refuses this route for the request. */
   checkRoute(request: JobRequest, route: Route): void;
+  /** Returns the request with the earlier text that it continues. Rejects with `not_found` if there is none. */
+  readEarlier(request: JobRequest): Promise<JobRequest>;
   /** Returns the turn of a job as its program gets it. */
   prepareTurn(turn: Turn, job: PreparedJob, extras: Capabilities): Promise<Turn>;
   /** Lets the first feature answer that has a way of its own for this turn; null if none has. */
   answerJob(turns: AnswerTurns, turn: Turn): Promise<StrategyEnd> | null;
-  /** Returns the translation of a turn with these tools; `pass` gets all events. Returns null if no feature translates. */
-  translateTurn(offer: ToolOffer | undefined, pass: AnswerTarget['write']): TurnTranslation | null;
+  readonly translateTurn: TranslateTurn;
   /** Returns another route after the route of a job has failed; null if no feature has one. */
   nextRoute(job: RoutedJob, error: unknown, hasRoom: (route: Route) => boolean): RouteChoice | null;
   /** Returns the observer of the steps of a job, which never throws; null for a job that no feature traces. */

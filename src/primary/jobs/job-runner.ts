@@ -3,7 +3,6 @@ import type { SwitchPosition } from '../../shared/config/variables.js';
 import { isDefect, RelayError, retryAfter, toRelayError } from '../../shared/errors.js';
 import { isolated } from '../../shared/isolated.js';
 import type { FailedOutcome, JobEnd, JobFailed, JobRequest, ToolRound, WaitReason } from '../../shared/job.js';
-import { inTurns } from '../../shared/text/turns.js';
 import { KnownModels } from '../cli/model-catalog.js';
 import type { ModelCli } from '../cli/model-cli.js';
 import type { ConversationState } from '../cli/process/cli-process.js';
@@ -11,7 +10,6 @@ import type { Redactor } from '../cli/process/redactor.js';
 import type { Route } from '../cli/route.js';
 import { TurnRecord, type TurnResources } from '../conversations/conversation-turn.js';
 import type { SeenClients } from '../health/evidence.js';
-import type { StoredResponses } from '../responses/stored-responses.js';
 import { storedFigures } from '../store/contract/stored-text.js';
 import { hasCharge, noBill } from '../store/contract/usage.js';
 import type { SchemaChecker } from '../threads/schema-checker.js';
@@ -19,7 +17,6 @@ import { Admission, type AdmissionResources, type AdmissionSettings, orGivenBack
 import type { Answered } from './answered.js';
 import { Answering, type AnsweringParts } from './answering.js';
 import type { Attempt, BackgroundPart } from './background-part.js';
-import { callsAsText } from './calls-as-text.js';
 import { Charges } from './charges.js';
 import { Job } from './job.js';
 import { doneEnd, failedEnd, isRefused, mustRetry, redactedEnd, refusedEnd } from './job-end.js';
@@ -49,7 +46,6 @@ export interface JobResources extends TurnResources, Omit<AdmissionResources, 'o
   /** Clients that have sent a job to any CLI. */
   readonly clients: SeenClients;
   readonly schemas: Pick<SchemaChecker, 'read'>;
-  readonly responses: Pick<StoredResponses, 'text'>;
   readonly observer: JobObserver;
   readonly redactor: Pick<Redactor, 'redact'>;
   /** Explains an unknown model by listing the names that a client may use instead. */
@@ -262,7 +258,9 @@ export class JobRunner {
       job.start(this.#limits.executionMs);
       this.#observer.jobStarted(job.queueMs);
       job.trace?.waited(job.waitedMs, null);
-      await this.#readEarlier(job);
+      if (job.request.earlier !== undefined)
+        // only a job with a slot needs memory for this text
+        job.request = await orAborted(this.#resources.features.readEarlier(job.request), job.signal);
       grant?.reserve();
       const record = job.turn && new TurnRecord(job.turn, job.request, this.#resources);
       let answered: Answered | null = null;
@@ -291,18 +289,6 @@ export class JobRunner {
     await processes.release(state).catch((error) => this.#observer.jobBroke(error));
     this.openJobs.remove(ticket);
     ticket.release();
-  }
-
-  /**
-   * Puts the earlier text that the request refers to before its history. Without tools in the request, calls become
-   * text. Only a job with a slot needs memory for this text.
-   */
-  async #readEarlier(job: Job): Promise<void> {
-    const { earlier, client } = job.request;
-    if (earlier === undefined) return;
-    const texts = await orAborted(this.#resources.responses.text({ id: earlier.id, client }), job.signal);
-    const history = inTurns([...texts, ...job.request.history]);
-    job.request = { ...job.request, history: job.request.offer === undefined ? callsAsText(history) : history };
   }
 
   #explained(error: RelayError, { request, signal }: Job): Promise<RelayError> {

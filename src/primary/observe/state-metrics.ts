@@ -11,7 +11,6 @@ import type { FeatureHooks } from '../features/feature-hooks.js';
 import type { CliHealth } from '../health/cli-health.js';
 import type { WaitingRoom } from '../jobs/waiting-room.js';
 import type { Host } from '../lifecycle/host.js';
-import type { StoredResponses } from '../responses/stored-responses.js';
 import type { Store } from '../store/contract/store.js';
 import type { Workers } from '../workers/workers.js';
 
@@ -75,17 +74,16 @@ export interface GaugeSources {
   readonly clis: readonly MeasuredCli[];
   readonly room: WaitingRoom;
   readonly conversations: ConversationStore;
-  readonly responses: Pick<StoredResponses, 'counts'>;
   readonly workers: Pick<Workers, 'counts'>;
   readonly supervisor: { readonly phase: Phase };
-  readonly store: Pick<Store, 'isUp'>;
+  readonly store: Pick<Store, 'isUp' | 'responses'>;
   readonly fileFaults: Pick<FileFaults, 'counts'>;
   readonly features: Pick<FeatureHooks, 'counters' | 'gauges'>;
 }
 
 /** Adds the gauges of the service state. Each figure is read from its owner at a scrape. */
 export function addServiceGauges(registry: Registry, sources: GaugeSources): void {
-  const { config, host, clis, room, conversations, responses, workers, supervisor, store } = sources;
+  const { config, host, clis, room, conversations, workers, supervisor, store } = sources;
   const add = (name: MetricName, read: Read) => addMetric(registry, name, read);
   add('jobs_active', () => room.active);
   add('jobs_queued', () => room.waiting);
@@ -94,8 +92,8 @@ export function addServiceGauges(registry: Registry, sources: GaugeSources): voi
   add('conversations', () => conversations.counts.conversations);
   add('conversation_bytes', () => conversations.counts.bytes);
   add('conversation_tokens', () => conversations.counts.tokens);
-  add('stored_responses', () => responses.counts.count);
-  add('stored_response_bytes', () => responses.counts.bytes);
+  add('stored_responses', () => store.responses.counts.count);
+  add('stored_response_bytes', () => store.responses.counts.bytes);
   add('store_up', () => (store.isUp ? 1 : 0));
   add('config_file_faults', () => sources.fileFaults.counts);
   add('draining', () => (supervisor.phase === 'draining' ? 1 : 0));

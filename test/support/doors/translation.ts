@@ -10,6 +10,8 @@ import { batchCreateRequest } from '../../../src/features/batches/openai-routes.
 import { strictSchema } from '../../../src/features/codex/adapter.js';
 import { itemsOf } from '../../../src/features/codex/input.js';
 import { demoAdapter } from '../../../src/features/demo/adapter.js';
+import { withoutTools } from '../../../src/features/doors/calls-as-text.js';
+import { emulated } from '../../../src/features/doors/emulated-tools.js';
 import { FormParts } from '../../../src/features/files/form-parts.js';
 import { LineCounter } from '../../../src/features/files/line-counter.js';
 import { makeKeyRequest } from '../../../src/features/keys-api/bodies.js';
@@ -28,9 +30,7 @@ import { ClaudeWriter } from '../../../src/primary/cli/adapters/claude/writer.js
 import { promptOf } from '../../../src/primary/cli/adapters/common/transcript.js';
 import { isDocument, type Turn } from '../../../src/primary/cli/contract/adapter.js';
 import { replayable } from '../../../src/primary/cli/process/replay.js';
-import { withoutTools } from '../../../src/primary/jobs/calls-as-text.js';
 import { withoutEcho } from '../../../src/primary/jobs/echo.js';
-import { emulated } from '../../../src/features/doors/emulated-tools.js';
 import { askRequest } from '../../../src/shared/api/ask.js';
 import { chatRequest } from '../../../src/shared/api/chat.js';
 import { RelayError } from '../../../src/shared/errors.js';

@@ -9,6 +9,7 @@ import { StoredJobs } from '../../../src/features/background/stored-jobs.js';
 import { documentHooks } from '../../../src/features/documents/document-hooks.js';
 import { createDoors } from '../../../src/features/doors/primary.js';
 import { FallbackRoutes } from '../../../src/features/fallbacks/fallback-routes.js';
+import { responseLimits, StoredResponses } from '../../../src/features/openai/stored-responses.js';
 import { SearchQuota } from '../../../src/features/search/search-quota.js';
 import type { SearchServer } from '../../../src/features/search/search-server.js';
 import { searchHooks } from '../../../src/features/search/searcher.js';
@@ -35,7 +36,7 @@ import { WaitingRoom } from '../../../src/primary/jobs/waiting-room.js';
 import type { ConversationChange, ConversationJournal } from '../../../src/primary/store/contract/conversations.js';
 import type { AcceptedJob } from '../../../src/primary/store/contract/jobs.js';
 import type { Bill, Charge } from '../../../src/primary/store/contract/usage.js';
-import { MemoryJobs, noJournal } from '../../../src/primary/store/memory/memory-store.js';
+import { MemoryJobs, MemoryResponses, noJournal } from '../../../src/primary/store/memory/memory-store.js';
 import type { SchemaFinding } from '../../../src/primary/threads/schema-thread.js';
 import { orAborted, withResolvers } from '../../../src/shared/async.js';
 import type { JobForm, JobListOrder } from '../../../src/shared/background.js';
@@ -294,6 +295,13 @@ type TraceJob = NonNullable<NonNullable<PrimaryPart['job']>['trace']>;
 
 const maxOutputBytes = 10_000;
 
+/** Returns responses of which each has the earlier text of the state. */
+function storedResponses(state: State): StoredResponses {
+  const limits = responseLimits({ maxConversations: 10, conversationBytes: 400_000, conversationTtlMs: 1000 });
+  const store = Object.assign(new MemoryResponses(), { text: async () => state.earlier });
+  return new StoredResponses(store, limits, state.clock);
+}
+
 /** Returns the hooks of features that limit searches, and choose among the models that a request names. */
 function hooksWith(
   state: State,
@@ -311,6 +319,7 @@ function hooksWith(
   };
   return new FeatureHooks([
     createDoors(),
+    { handlers: {}, job: { readEarlier: (request) => storedResponses(state).readEarlier(request) } },
     { handlers: {}, job: { checkModels, route, trace, failed } },
     {
       handlers: {},
@@ -366,7 +375,6 @@ function scriptedRunner(
     journal: { commit: (change: ConversationChange) => state.journal.commit(change) },
     schemas: state.schemas,
     countTokens: (texts: readonly string[]) => state.countTokens(texts),
-    responses: { text: async () => state.earlier },
     knownModels: { explain: async (error: RelayError) => error },
     observer: recordingObserver(state),
     redactor: new Redactor([{ name: 'A_SECRET', value: 'secret-of-the-harness' }], () => false),

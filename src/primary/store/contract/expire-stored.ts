@@ -8,11 +8,12 @@ import type { Store } from './store.js';
  * ignored, because the call is repeated.
  */
 export function expireStored(
-  { files, answers, jobs, upkeep }: Pick<Store, 'files' | 'answers' | 'jobs' | 'upkeep'>,
-  { jobTtlMs }: Pick<Config, 'jobTtlMs'>,
+  { files, answers, jobs, responses, upkeep }: Pick<Store, 'files' | 'answers' | 'jobs' | 'responses' | 'upkeep'>,
+  { jobTtlMs, conversationTtlMs }: Pick<Config, 'jobTtlMs' | 'conversationTtlMs'>,
   now: number,
 ): void {
   jobs.expire(now - jobTtlMs).catch(ignoreFailure);
+  responses.expire(now - conversationTtlMs).catch(ignoreFailure);
   files.expire(now, now - uploadLimitMs).catch(ignoreFailure);
   answers.expire(now);
   upkeep.expireRows(now).catch(ignoreFailure);

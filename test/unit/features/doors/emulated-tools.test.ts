@@ -1,6 +1,6 @@
+import { withoutTools } from '../../../../src/features/doors/calls-as-text.js';
 import { emulated, readAnswer, schemaOfCall } from '../../../../src/features/doors/emulated-tools.js';
 import { plainLaunch, type ToolOffer, type Turn } from '../../../../src/primary/cli/contract/adapter.js';
-import { withoutTools } from '../../../../src/primary/jobs/calls-as-text.js';
 
 const ofCity = { type: 'object', properties: { city: { type: 'string' } } };
 const weather = { name: 'weather', description: 'of a city', schema: JSON.stringify(ofCity) };

@@ -1,17 +1,16 @@
 import { createOpenAi } from '../../../../src/features/openai/primary.js';
 import type { calls } from '../../../../src/features/openai/shared.js';
 import type { PrimaryCore } from '../../../../src/primary/features/feature.js';
-import { responseLimits, StoredResponses } from '../../../../src/primary/responses/stored-responses.js';
 import { MemoryResponses } from '../../../../src/primary/store/memory/memory-store.js';
 import type { Handlers } from '../../../../src/shared/ipc/peer.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { headOf, turnOf } from '../../../support/stores/response-store-contract.js';
 
 it('A stored response is stored, read and removed for its client', async () => {
-  const limits = responseLimits({ maxConversations: 10, conversationBytes: 400_000, conversationTtlMs: 1000 });
-  const responses = new StoredResponses(new MemoryResponses(), limits, new FakeClock());
-  const host = { heap: { touch: () => {} } };
-  const core = { host, responses, mayStore: () => true, yieldInOrder: async () => {} };
+  const config = { maxConversations: 10, conversationBytes: 400_000, conversationTtlMs: 1000 };
+  const host = { heap: { touch: () => {} }, clock: new FakeClock() };
+  const store = { responses: new MemoryResponses() };
+  const core = { host, store, config, mayStore: () => true, yieldInOrder: async () => {} };
   const handlers = createOpenAi(core as unknown as PrimaryCore).handlers as Handlers<typeof calls>;
   const key = { id: 'resp_1', client: 'key alice' };
   const response = { id: key.id, previous: null, messages: turnOf('hello'), head: headOf('resp_1'), body: '{}' };

@@ -25,10 +25,10 @@ describe('The observer of jobs', () => {
     const log = new LogBook();
     const usage = new UsageLedger(new FakeClock());
     const clients = new ClientMetrics(registry, () => new Map());
-    const learned = { sizes: new LearnedSizes(null, log), tokenFactors: { observe: async () => {} } };
+    const sizes = new LearnedSizes(null, log);
     const ended: unknown[] = [];
     const features = new FeatureHooks([{ handlers: {}, job: { jobEnded: (...job) => ended.push(job) } }]);
-    const observer = observeJobs({ jobs, clients, usage, features, ...learned, log });
+    const observer = observeJobs({ jobs, clients, usage, features, sizes, log });
     const read = async () => new Exposition(await registry.metrics());
     return { observer, log, usage, ended, read };
   }

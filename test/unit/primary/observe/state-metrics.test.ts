@@ -26,10 +26,9 @@ async function createService(phase: Phase = 'ready') {
     room: slots,
     batches: { running: 1 },
     conversations: { counts },
-    responses: { counts: { count: 12, bytes: 3400 } },
     workers: { counts: () => ({ starting: 0, ready: 2, stopping: 1 }) },
     supervisor: { phase },
-    store: { isUp: phase !== 'stopped' },
+    store: { isUp: phase !== 'stopped', responses: { counts: { count: 12, bytes: 3400 } } },
     fileFaults: new FileFaults(),
     features: new FeatureHooks([]),
   };

@@ -1,4 +1,4 @@
-import { responseLimits, StoredResponses } from '../../../../src/primary/responses/stored-responses.js';
+import { responseLimits, StoredResponses } from '../../../../src/features/openai/stored-responses.js';
 import { MemoryResponses } from '../../../../src/primary/store/memory/memory-store.js';
 import { storeUnavailable } from '../../../../src/shared/errors.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
@@ -13,17 +13,17 @@ function create(store = new MemoryResponses()) {
   const responses = new StoredResponses(store, limits, clock);
   const put = (id: string, previous: string | null = null, bytes = 100) =>
     responses.put({ id, client, previous, messages: turnOf(id), head: headOf(id, bytes), body: `{"id":"${id}"}` });
-  return { clock, responses, put };
+  return { clock, responses, put, store };
 }
 
 describe('Stored responses', () => {
   it('have a body, and a text from the beginning of the conversation', async () => {
-    const { responses, put } = create();
+    const { responses, put, store } = create();
     await put('a');
     await put('b', 'a');
     expect(await responses.read({ id: 'b', client }, 0)).toEqual({ text: '{"id":"b"}', bytes: 10 });
     expect(await responses.text({ id: 'b', client })).toEqual([...turnOf('a'), ...turnOf('b')]);
-    expect(responses.counts.count).toBe(2);
+    expect(store.counts.count).toBe(2);
   });
 
   it('are not visible to other clients, and no longer exist once they are removed', async () => {
@@ -76,7 +76,7 @@ describe('Stored responses', () => {
   });
 
   it('expire some time after the last one that continues their text, with or without a sweep', async () => {
-    const { clock, responses, put } = create();
+    const { clock, responses, put, store } = create();
     await put('a');
     await clock.advance(600);
     await put('b', 'a');
@@ -85,7 +85,7 @@ describe('Stored responses', () => {
     await clock.advance(400);
     await expect(responses.text({ id: 'b', client })).rejects.toMatchObject({ code: 'not_found' });
     responses.expire();
-    expect(responses.counts).toEqual({ count: 0, bytes: 0 });
+    expect(store.counts).toEqual({ count: 0, bytes: 0 });
   });
 
   it('expire later if the store is down', async () => {

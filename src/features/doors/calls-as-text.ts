@@ -1,4 +1,4 @@
-import type { Attachment, Message, ToolCall, ToolResult, Turn } from '../cli/contract/adapter.js';
+import type { Attachment, Message, ToolCall, ToolResult, Turn } from '../../primary/cli/contract/adapter.js';
 
 /** Calls of tools and their results as text, for a model that has no tools. */
 

@@ -1,17 +1,18 @@
-import type { Clock } from '../../shared/clock.js';
-import type { Config } from '../../shared/config/config.js';
-import { ignoreFailure, invalid, RelayError } from '../../shared/errors.js';
-import type { ContinuedText, Message } from '../../shared/job.js';
-import { chained } from '../../shared/text/chain.js';
-import { bytesOfMessages, haveImages } from '../../shared/text/turns.js';
-import { checkSize, maxConversationBytes } from '../conversations/conversation-limits.js';
+import { checkSize, maxConversationBytes } from '../../primary/conversations/conversation-limits.js';
 import type {
   BodyPiece,
   ResponseKey,
   ResponseLimits,
   ResponseNode,
   ResponseStore,
-} from '../store/contract/responses.js';
+} from '../../primary/store/contract/responses.js';
+import type { Clock } from '../../shared/clock.js';
+import type { Config } from '../../shared/config/config.js';
+import { ignoreFailure, invalid, RelayError } from '../../shared/errors.js';
+import type { ContinuedText, JobRequest, Message } from '../../shared/job.js';
+import { chained } from '../../shared/text/chain.js';
+import { bytesOfMessages, haveImages, inTurns } from '../../shared/text/turns.js';
+import { callsAsText } from '../doors/calls-as-text.js';
 
 /** Returns the limits: as many responses as conversations, with a quarter of their text. */
 export function responseLimits(
@@ -39,10 +40,6 @@ export class StoredResponses {
     this.#store = store;
     this.#limits = limits;
     this.#clock = clock;
-  }
-
-  get counts() {
-    return this.#store.counts;
   }
 
   /**
@@ -91,6 +88,14 @@ export class StoredResponses {
   /** Reads all messages from the first response of the chain to this one. */
   async text(key: ResponseKey): Promise<readonly Message[]> {
     return (await this.#store.text(key, this.#expiredAt)) ?? notFound();
+  }
+
+  /** Puts the text that a request continues before its history. Without tools in the request, calls become text. */
+  async readEarlier({ earlier, ...request }: JobRequest): Promise<JobRequest> {
+    const { client, offer } = request;
+    const texts = earlier === undefined ? [] : await this.text({ id: earlier.id, client });
+    const history = inTurns([...texts, ...request.history]);
+    return { ...request, ...(earlier && { earlier }), history: offer === undefined ? callsAsText(history) : history };
   }
 
   async remove(key: ResponseKey): Promise<void> {

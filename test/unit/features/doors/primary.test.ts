@@ -68,15 +68,3 @@ describe('The answer of a model with emulated tools', () => {
     expect(cut).toMatchObject({ text, calls: [], end: { outcome: 'ok', isCutShort: true }, turns: 1 });
   });
 });
-
-describe('The value of a model whose schema is in the prompt', () => {
-  it('is its first piece after one turn if it was cut short', async () => {
-    const cut = await answered(['{"city":"U'], { schema }, { isCutShort: true });
-    expect(cut).toMatchObject({ text: '{"city":"U', end: { outcome: 'ok', isCutShort: true }, turns: 1 });
-  });
-
-  it('may have a thought and sentences around it', async () => {
-    const answer = 'Thinking...\nUlm?\n...done thinking.\n\nIt is {"city":"Ulm"}, I think.';
-    expect(await answered([answer], { schema })).toMatchObject({ text: '{"city":"Ulm"}', turns: 1 });
-  });
-});
