@@ -33,7 +33,6 @@ import { makeWorkDirectory } from '../shared/process/leftovers.js';
 import { instanceOfProcess } from '../shared/process/proc.js';
 import { reportSetup } from './api/setup-report.js';
 import { chooseAdapters, loginProviderOf } from './cli/adapters/registry.js';
-import { CallbackServer } from './cli/process/callback-server.js';
 import { searchPathOf } from './cli/process/program.js';
 import { type ChooseContainments, chooseTermination } from './cli/terminate/termination.js';
 import type { StartInput } from './compose.js';
@@ -332,7 +331,6 @@ async function makeHost(
     env,
     product: readProduct(),
     instance,
-    callbacks: new CallbackServer(clock),
     termination,
     ...(fence !== null && { fence }),
     systemd: new Systemd(handover, await findNotifier(searchPath), process.pid, clock),

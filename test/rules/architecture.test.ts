@@ -233,7 +233,7 @@ describe('The imports', () => {
   });
 
   it('let an adapter import only the contract, the shared code of adapters, the errors and zod', () => {
-    const contract = ['adapter', 'adapter-family', 'awaited-step', 'model-rules'].map(
+    const contract = ['adapter', 'adapter-family', 'awaited-step', 'callbacks', 'model-rules'].map(
       (name) => `src/primary/cli/contract/${name}`,
     );
     const strays = (source: Source, target: string) =>
@@ -343,8 +343,9 @@ const adapterFolders = [
   'primary/cli/adapters/claude',
   ...['acp', 'codex', 'command', 'demo', 'file'].map((name) => `features/${name}`),
 ];
-/** Files of these features that join an adapter with the configuration. */
-const joinsAdapter = /^src\/features\/(?:\w+\/(?:feature|shared)|acp\/agents|command\/models|file\/adapter-module)$/;
+/** Files of these features that join an adapter with the configuration, and the port at which agents send requests. */
+const joinsAdapter =
+  /^src\/features\/(?:\w+\/(?:feature|shared)|acp\/(?:agents|callback-server)|command\/models|file\/adapter-module)$/;
 
 /** Returns the package of an import: `@scope/name` or `name`. */
 function packageOf(target: string): string {

@@ -2,13 +2,13 @@ import { rpcMessage, rpcRequest } from '../../primary/cli/adapters/common/json-r
 import { refuseTools, toolsIn } from '../../primary/cli/adapters/common/offered-tools.js';
 import type {
   Adapter,
-  Callback,
   Consult,
   LaunchOptions,
   ModelEntry,
   PrivateHome,
   ProgramVersion,
 } from '../../primary/cli/contract/adapter.js';
+import type { Callback } from '../../primary/cli/contract/callbacks.js';
 import { cliError } from '../../shared/errors.js';
 import { AgentTools } from './agent-tools.js';
 import { modelsOf } from './choices.js';

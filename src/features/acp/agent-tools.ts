@@ -9,14 +9,8 @@ import {
 } from '../../primary/cli/adapters/common/json-rpc.js';
 import { isObject } from '../../primary/cli/adapters/common/lines.js';
 import { callResult, serverInfo, serverName } from '../../primary/cli/adapters/common/mcp.js';
-import type {
-  Callback,
-  CallbackRequest,
-  DecoderEvent,
-  Tool,
-  ToolCall,
-  ToolResult,
-} from '../../primary/cli/contract/adapter.js';
+import type { DecoderEvent, Tool, ToolCall, ToolResult } from '../../primary/cli/contract/adapter.js';
+import type { Callback, CallbackRequest } from '../../primary/cli/contract/callbacks.js';
 
 /** MCP server in the request for a session. */
 export type McpServer = ReturnType<typeof serverAt>;

@@ -3,16 +3,18 @@ import { join } from 'node:path';
 import type { CreateCliAdapter } from '../../primary/cli/contract/adapter-family.js';
 import type { Config, Environment } from '../../shared/config/config.js';
 import { acpAdapter } from './adapter.js';
+import { CallbackServer } from './callback-server.js';
 import { presetOf } from './presets.js';
 import { type AcpValues, isAgent } from './shared.js';
 
 /** Creates the adapter of an agent. */
-export const createAgent: CreateCliAdapter = async ({ kind, command }, { config, env, givenVariables }) => {
+export const createAgent: CreateCliAdapter = async ({ kind, command }, { config, env, givenVariables, clock }) => {
   if (!isAgent(kind)) throw new Error(`${kind} is not an agent`);
   const { MODEL_API_CLI_HOME_FILES: homeFiles } = config.featureValues as AcpValues;
   const providers = kind === 'opencode' ? await namedProviders(config, env) : new Set<string>();
   const options = { extraArgs: config.cliArgs, givenVariables, homeFiles, mayHaveTools: config.tools === 'on' };
-  return acpAdapter(kind, presetOf(kind, providers), command, options);
+  const adapter = acpAdapter(kind, presetOf(kind, providers), command, options);
+  return { ...adapter, callbacks: new CallbackServer(clock) };
 };
 
 /** File with the logins of opencode's providers, below HOME. */

@@ -10,8 +10,6 @@ import {
 import { JsonLines } from '../../primary/cli/adapters/common/lines.js';
 import { furtherPieces, type PromptPiece, promptPieces } from '../../primary/cli/adapters/common/transcript.js';
 import type {
-  Callback,
-  CallbackRequest,
   Decoder,
   DecoderEvent,
   Exit,
@@ -23,6 +21,7 @@ import type {
   TurnWriter,
 } from '../../primary/cli/contract/adapter.js';
 import { unknownUsage } from '../../primary/cli/contract/adapter.js';
+import type { Callback, CallbackRequest } from '../../primary/cli/contract/callbacks.js';
 import type { AgentTools } from './agent-tools.js';
 import { currentModel, modelRequest } from './choices.js';
 import { refused, type SessionMade, sessionUpdated } from './lines.js';

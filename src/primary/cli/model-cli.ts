@@ -15,7 +15,6 @@ import type { AtLeastOne, NamedAdapter } from './models.js';
 import { type CliLease, type PoolSettings, ProcessPool } from './pool/process-pool.js';
 import { HostLoad, StandbyKeeper, type WaitingJob } from './pool/standby-keeper.js';
 import { LaunchHistory } from './pool/standby-policy.js';
-import type { CallbackServer } from './process/callback-server.js';
 import type { ConversationState } from './process/cli-process.js';
 import type { Fence } from './process/fence.js';
 import { Launcher, launchEnv, type Serials } from './process/launcher.js';
@@ -32,7 +31,6 @@ export interface CliHost {
   readonly termination: Termination;
   /** Hides logins from programs that do not need them; missing if the host cannot, or if no login needs it. */
   readonly fence?: Fence;
-  readonly callbacks: CallbackServer;
   /** Private folder of the service, mode 0700. */
   readonly runtimeDirectory: string;
   readonly workDirectory: string;
@@ -136,7 +134,8 @@ export class ModelCli implements NamedAdapter {
   ) {
     const { name, adapter } = named;
     const { redactor, awaited } = context;
-    const { clock, log, callbacks } = host;
+    const { clock, log } = host;
+    const { callbacks } = adapter;
     this.name = name;
     this.adapter = adapter;
     this.account = part?.account ?? null;
@@ -320,11 +319,11 @@ export function forgetConversation(clis: readonly ModelCli[], id: string, but: M
 /** Prevents further starts. Resolves when all processes have ended and the ports are closed. */
 export async function closeClis(
   clis: readonly ModelCli[],
-  { termination, callbacks }: Pick<CliHost, 'termination' | 'callbacks'>,
+  { termination }: Pick<CliHost, 'termination'>,
 ): Promise<void> {
   for (const { login } of clis) login?.stop();
   await Promise.all(clis.map(({ pool }) => pool.close()));
-  await callbacks.close();
+  await Promise.all(clis.map(({ adapter }) => adapter.callbacks?.close()));
   await termination.containments.close();
 }
 

@@ -6,7 +6,6 @@ import {
 } from '../../../src/primary/cli/contract/adapter.js';
 import { closeClis, createModelClis } from '../../../src/primary/cli/model-cli.js';
 import type { AtLeastOne, NamedAdapter } from '../../../src/primary/cli/models.js';
-import { CallbackServer } from '../../../src/primary/cli/process/callback-server.js';
 import { ModelNames, ModelRouter, type RouteOptions } from '../../../src/primary/cli/route.js';
 import { GroupContainments } from '../../../src/primary/cli/terminate/group-containment.js';
 import { SeenClients } from '../../../src/primary/health/evidence.js';
@@ -78,7 +77,6 @@ export async function modelClisOf(
     env,
     instance,
     termination,
-    callbacks: new CallbackServer(clock),
     ...folders,
     clock,
     log: new LogBook(),

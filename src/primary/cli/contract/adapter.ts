@@ -32,6 +32,7 @@ import {
 import { jsonPieces, jsonUnits } from '../../../shared/text/json-pieces.js';
 import { terminalSequences } from '../../../shared/text/terminal-sequences.js';
 import type { AwaitedStep, MessageAdded, MessageInput, MessageRefused } from './awaited-step.js';
+import type { Callback, CallbackPort, CallbackRequest } from './callbacks.js';
 import type { Consult } from './consult.js';
 import type { AddedField, ModelRules, ModelSizes, SampledTurn } from './model-rules.js';
 
@@ -260,22 +261,6 @@ export class LineTooLong extends Error {
   override readonly name = 'LineTooLong';
 }
 
-/** HTTP address at which one process can send requests to the relay, in addition to stdin and stdout. */
-export interface Callback {
-  readonly url: string;
-  /** Headers that every request needs to identify the process. */
-  readonly headers: Readonly<Record<string, string>>;
-}
-
-/** Request that a program has posted to its callback. */
-export interface CallbackRequest {
-  /** Unique among all requests. */
-  readonly id: string;
-  readonly body: string;
-  /** Sends this JSON as the answer, now or later. An empty text only acknowledges the request. */
-  answer(json: string): void;
-}
-
 /** Reads the stdout of one process and yields events, for one turn after another. */
 export interface Decoder<Event = TurnEvent> {
   /** Called when the turn with this number (as in `write`) begins. Needed only if the program takes further turns. */
@@ -440,6 +425,8 @@ export interface Adapter {
   readonly credentialVariable: string | null;
   /** Environment variables for every start of the program. Variables that the operator allows override them. */
   readonly env: Readonly<Record<string, string>>;
+  /** Port at which programs send requests to the relay; absent if none does. */
+  readonly callbacks?: CallbackPort;
   /** Private folder for the files that the program writes. If absent, the program writes to the HOME of the service. */
   readonly home?: PrivateHome;
   /** Variables with which the program uses the login in its HOME; none if absent, null if it has no login there. */

@@ -1,4 +1,4 @@
-import type { Callback } from './adapter.js';
+import type { Callback } from './callbacks.js';
 
 /** Answer of a program to a question about itself. */
 export interface Consultation {

@@ -193,7 +193,7 @@ export class ProcessPool {
     const [path, args, input = '', isEnough, file, trialEnv] = asked;
     const { launcher, clock, callbacks } = this.#parts;
     const programVersion = new ConsultedProgram(isEnough);
-    using trial = trialEnv && (await openTrial(callbacks, programVersion, trialEnv));
+    using trial = trialEnv && callbacks && (await openTrial(callbacks, programVersion, trialEnv));
     const process = this.#add(programVersion, null, 'busy');
     const plan = (place: string) => consultPlan(args, file, place);
     await process.start(launcher.launch({ program: path, plan, ...(trial && { env: trial.env }) }));

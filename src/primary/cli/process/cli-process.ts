@@ -16,9 +16,9 @@ import type {
   TurnEnd,
   TurnInput,
 } from '../contract/adapter.js';
+import type { CallbackPort, OpenCallback } from '../contract/callbacks.js';
 import { type CliObserver, type EndReason, endReasonOf, withoutAsides } from '../contract/observer.js';
 import type { ProcessTree } from '../terminate/process-tree.js';
-import type { CallbackServer, OpenCallback } from './callback-server.js';
 import { type Decode, OpenTurn, saysNothing, type TurnLimits, type TurnSink } from './open-turn.js';
 import { ProgramOutput } from './output.js';
 import { ProgramInput } from './program-input.js';
@@ -120,7 +120,7 @@ export interface CliProcessParts {
   readonly observer: CliObserver;
   /** Removes secrets from the program's stderr. */
   readonly redactor: Pick<Redactor, 'redact'>;
-  readonly callbacks: Pick<CallbackServer, 'open'>;
+  readonly callbacks: Pick<CallbackPort, 'open'> | undefined;
 }
 
 /** Parts of the process tree that a CLI process uses. */
@@ -198,7 +198,7 @@ export class CliProcess {
   async start(tree: Promise<OwnedTree>, tenant: Tenant | null = null): Promise<void> {
     this.#tree = tree;
     try {
-      this.#callback = this.#protocol.decoder.requested === undefined ? null : this.#openCallback();
+      if (this.#protocol.decoder.requested !== undefined) this.#callback = this.#openCallback();
       this.#run(...(await Promise.all([tree, this.#callback])));
     } catch (error) {
       await this.end('done');
@@ -418,8 +418,10 @@ export class CliProcess {
   /**
    * Opens the callback. If the program abandons a request, the process state is undefined: the process is not reused.
    */
-  #openCallback(): Promise<OpenCallback> {
-    return this.#parts.callbacks.open({
+  #openCallback(): Promise<OpenCallback> | null {
+    const { callbacks } = this.#parts;
+    if (callbacks === undefined) return null;
+    return callbacks.open({
       requested: this.#contained((request) => this.#read((decoder) => decoder.requested?.(request) ?? [])),
       abandoned: this.#contained(() => this.#handleUnexpectedOutput()),
     });

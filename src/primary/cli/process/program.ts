@@ -10,7 +10,6 @@ import { RelayError } from '../../../shared/errors.js';
 import type { ReadinessTrigger, Verdict } from '../../../shared/health.js';
 import {
   type Adapter,
-  type CallbackRequest,
   type Capabilities,
   type CommandLine,
   type Consult,
@@ -26,7 +25,7 @@ import {
   type TurnEvent,
   unknownUsage,
 } from '../contract/adapter.js';
-import type { CallbackServer } from './callback-server.js';
+import type { CallbackPort, CallbackRequest } from '../contract/callbacks.js';
 import type { CliProcess } from './cli-process.js';
 import { programFault } from './program-file.js';
 
@@ -325,7 +324,7 @@ export class ConsultedProgram implements Pick<ProgramVersion, 'protocol'> {
 
 /** Opens the callback of a trial, and returns the variables that lead the program's requests to it. */
 export async function openTrial(
-  callbacks: Pick<CallbackServer, 'open'>,
+  callbacks: Pick<CallbackPort, 'open'>,
   program: ConsultedProgram,
   trialEnv: TrialEnv,
 ): Promise<Disposable & { readonly env: Readonly<Record<string, string>> }> {

@@ -1,7 +1,6 @@
 import { getEventListeners } from 'node:events';
+import { CallbackServer } from '../../../../../src/features/acp/callback-server.js';
 import {
-  type Callback,
-  type CallbackRequest,
   type Decoder,
   type DecoderEvent,
   type ProgramVersion,
@@ -9,7 +8,7 @@ import {
   type TurnEvent,
   unknownUsage,
 } from '../../../../../src/primary/cli/contract/adapter.js';
-import { CallbackServer } from '../../../../../src/primary/cli/process/callback-server.js';
+import type { Callback, CallbackRequest } from '../../../../../src/primary/cli/contract/callbacks.js';
 import { type CliLimits, CliProcess, type CliState } from '../../../../../src/primary/cli/process/cli-process.js';
 import { cancelled, RelayError, shuttingDown } from '../../../../../src/shared/errors.js';
 import {

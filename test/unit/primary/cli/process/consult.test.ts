@@ -1,4 +1,4 @@
-import { CallbackServer } from '../../../../../src/primary/cli/process/callback-server.js';
+import { CallbackServer } from '../../../../../src/features/acp/callback-server.js';
 import {
   ConsultedProgram,
   consultation,

@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { createConnection, type Socket } from 'node:net';
-import type { CallbackRequest } from '../../../../../src/primary/cli/contract/adapter.js';
-import { CallbackServer, type OpenCallback } from '../../../../../src/primary/cli/process/callback-server.js';
-import { FakeClock } from '../../../../support/basics/fake-clock.js';
-import { until } from '../../../../support/basics/until.js';
+import { CallbackServer } from '../../../../src/features/acp/callback-server.js';
+import type { CallbackRequest, OpenCallback } from '../../../../src/primary/cli/contract/callbacks.js';
+import { FakeClock } from '../../../support/basics/fake-clock.js';
+import { until } from '../../../support/basics/until.js';
 
 /** Requests that the process of the test receives, and the number of abandoned ones. */
 class Asked {

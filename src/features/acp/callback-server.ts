@@ -2,21 +2,9 @@ import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
-import type { Clock } from '../../../shared/clock.js';
-import { RelayError } from '../../../shared/errors.js';
-import type { Callback, CallbackRequest } from '../contract/adapter.js';
-
-/** Handles the callback requests of one process. */
-export interface CallbackListener {
-  requested(request: CallbackRequest): void;
-  /** Called when the process has closed a request before its answer was sent. */
-  abandoned(): void;
-}
-
-export interface OpenCallback extends Callback {
-  /** Rejects later requests, and closes the requests without an answer. */
-  close(): void;
-}
+import type { CallbackListener, CallbackPort, OpenCallback } from '../../primary/cli/contract/callbacks.js';
+import type { Clock } from '../../shared/clock.js';
+import { RelayError } from '../../shared/errors.js';
 
 interface OpenListener extends CallbackListener {
   /** Responses of requests that wait for an answer. */
@@ -43,7 +31,7 @@ const maxProven = 200;
  * Owns the loopback port at which programs send HTTP requests to the relay. The port is opened for the first process
  * that needs it. Each process has a secret; requests without one are refused.
  */
-export class CallbackServer {
+export class CallbackServer implements CallbackPort {
   readonly #clock: Clock;
   /** Listeners by the digest of their secret, so that the duration of a lookup reveals nothing about the secret. */
   readonly #listeners = new Map<string, OpenListener>();
@@ -58,7 +46,6 @@ export class CallbackServer {
     this.#receiveMs = receiveMs;
   }
 
-  /** Registers a process. Rejects with `spawn_error` if the port cannot be opened. */
   async open(listener: CallbackListener): Promise<OpenCallback> {
     this.#server ??= this.#listen();
     const { port } = (await this.#server).address() as AddressInfo;
@@ -74,7 +61,6 @@ export class CallbackServer {
     return { url: `http://127.0.0.1:${port}/`, headers: { Authorization: authorization }, close };
   }
 
-  /** Resolves when the port is closed. */
   async close(): Promise<void> {
     const server = await this.#server?.catch(() => null);
     if (!server?.listening) return;
