@@ -18,11 +18,6 @@ const coreOptions: Readonly<Record<keyof typeof keyOptions, readonly [example: s
     'models=a+b',
     'the only models that the client may name; for an [alias](clis.md#names-of-models), its model. The default is that of the service if it is in this list, else the first',
   ],
-  accounts: [
-    'accounts=team+spare',
-    'the [accounts](accounts.md) of model CLIs that serve the client, the preferred one first unless they [share](accounts.md#which-account-serves-a-job) jobs',
-  ],
-  fallback: ['fallback=off', 'if the requested model cannot answer, no [other one](clis.md#fallbacks) does'],
   group: ['group=biology', 'the key or the person belongs to this [group](#groups)'],
   subclients: [
     'subclients',

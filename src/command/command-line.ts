@@ -3,7 +3,6 @@ import { features } from '../features.js';
 import { nearest } from '../shared/text/nearest.js';
 import type { Command, CommandArguments, Flag } from './base/command.js';
 import { CommandError, exitCodes } from './base/errors.js';
-import { accounts } from './verbs/accounts.js';
 import { ask } from './verbs/ask.js';
 import { batch } from './verbs/batch.js';
 import { chat } from './verbs/chat.js';
@@ -39,7 +38,6 @@ export const commands: readonly [Command, ...Command[]] = [
   whoami,
   setup,
   keys,
-  accounts,
   store,
   ...features.flatMap(({ commands = [] }) => commands),
   version,

@@ -15,6 +15,7 @@ import { commands, parseCommandLine } from './command-line.js';
 import { keyOptions } from './keys-file/key-options.js';
 import { editKeysFile } from './keys-file/keys-file-edit.js';
 import { commandHelp, programHelp } from './render/help.js';
+import { loginPrograms } from './verbs/model-clis.js';
 import { reportsCosts } from './verbs/serve.js';
 
 const terminal = new Terminal(process.env);
@@ -45,13 +46,9 @@ async function main(): Promise<number | null> {
     keysFilePath,
     keyOptions,
     editKeysFile: (path, mayMake, edit) => editKeysFile(path, systemClock, mayMake, edit),
-    accountsFilePath,
     reportsCosts: () => reportsCosts(process.env),
-    loginEnvironment: () => {
-      const { PATH, TERM, LANG, TZ, HTTPS_PROXY, HTTP_PROXY, NO_PROXY, NODE_EXTRA_CA_CERTS, SSL_CERT_FILE } =
-        process.env;
-      return { PATH, TERM, LANG, TZ, HTTPS_PROXY, HTTP_PROXY, NO_PROXY, NODE_EXTRA_CA_CERTS, SSL_CERT_FILE };
-    },
+    env: process.env,
+    loginPrograms,
     readKeysFile: (path) => readKeysFile(keysFilePath(path)),
     createClient: async (flags) => new Client(await addressFrom(flags, process.env, readText, () => login.read())),
   });
@@ -71,12 +68,6 @@ function keysFilePath(option: string | undefined): string {
   const path = option === undefined ? process.env.MODEL_API_KEYS_FILE : option;
   if (path) return path;
   throw new CommandError(exitCodes.usage, 'keys: name a file, or set MODEL_API_KEYS_FILE');
-}
-
-function accountsFilePath(option: string | undefined): string {
-  const path = option === undefined ? process.env.MODEL_API_ACCOUNTS_FILE : option;
-  if (path) return path;
-  throw new CommandError(exitCodes.usage, 'accounts: name the file with --file, or set MODEL_API_ACCOUNTS_FILE');
 }
 
 function readKeysFile(path: string): Promise<string> {

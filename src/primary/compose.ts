@@ -339,9 +339,9 @@ function createModels(
   };
   const serials = { last: 0 }; // all CLIs number their processes together
   const serviceClis = createModelClis(config, host, names, context, serials);
-  const accountsOf = (client: string) => clients.optionsOf(client).accounts;
+  const featureOptionsOf = (client: string) => clients.optionsOf(client).featureOptions;
   const onChange = (removed: readonly ModelCli[]) => signals.send('logins-changed', removed);
-  const loginParts = { config, host, names, serials, context, fileFaults, accountsOf, onChange };
+  const loginParts = { config, host, names, serials, context, fileFaults, featureOptionsOf, onChange };
   const logins = createLogins(loginSource, serviceClis, loginParts);
   redactor.replaceTokens(logins.secrets);
   for (const cli of logins.unused) metrics.readiness.remove(cli);

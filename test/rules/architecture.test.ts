@@ -180,7 +180,11 @@ describe('The imports', () => {
         isOneOf('src/primary/cli/process/launcher', 'src/features/cgroups/containment'),
         isIn('primary/cli/terminate'),
         isOneOf('src/primary/lifecycle/host', 'src/primary/lifecycle/systemd'),
-        isOneOf('src/shared/node-internals/peer-credentials', 'src/command/verbs/serve', 'src/command/verbs/accounts'),
+        isOneOf(
+          'src/shared/node-internals/peer-credentials',
+          'src/command/verbs/serve',
+          'src/features/accounts/command',
+        ),
       ),
     ],
     ['tree-kill', isIn('primary/cli/terminate')],
@@ -580,6 +584,7 @@ describe('Every file that decides something', () => {
   /** Files tested from outside, as a program or over HTTP, with one of the tests that do so. */
   const fromOutside: Readonly<Record<string, string>> = {
     'src/command/': 'test/programs/terminal/command.test.ts',
+    'src/features/accounts/command': 'test/programs/terminal/accounts.test.ts',
     'src/features/accounts/worker': 'test/service/faults/accounts.test.ts',
     'src/features/audit/worker': 'test/service/system/made-keys.test.ts',
     'src/features/priority/primary': 'test/service/system/priority.test.ts',

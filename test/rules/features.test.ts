@@ -184,26 +184,16 @@ const words: Readonly<Record<string, { readonly pattern: RegExp; readonly named:
       pattern:
         /MODEL_API_ACCOUNTS|accounts(?:\.js|-file|_file|_rejected)|CliAccounts|AccountLine|AccountList|AccountBody|'\/accounts|[rR]eadAccounts/,
       named: {
-        ...namesIn('the option of keys', ['src/shared/config/key-option-table.ts', 'src/shared/config/key-values.ts']),
         ...namesIn('the file among those that GET /health reports', [
           'src/primary/access/file-faults.ts',
           'src/shared/api/health.ts',
         ]),
-        ...namesIn('texts that the command also reads', [
-          'src/shared/api/accounts.ts',
-          'src/shared/config/accounts-file.ts',
-        ]),
+        'src/shared/api/accounts.ts': 'a body that the console also reads',
       },
     },
     fallbacks: {
-      pattern:
-        /\bfallbacks\b|FallBack\b|refusesFallback|(?:no|set)Fallback|fallbackField|MODEL_API_FALLBACK|X-Fallback/,
+      pattern: /\bfallbacks\b|FallBack|refusesFallback|(?:no|set)Fallback|fallbackField|MODEL_API_FALLBACK|X-Fallback/,
       named: {
-        ...namesIn('the option of keys', [
-          'src/primary/access/clients.ts',
-          'src/shared/config/api-keys.ts',
-          'src/shared/config/key-option-table.ts',
-        ]),
         ...namesIn('other models that a request names, and those that an answer reports, also in stored jobs', [
           'src/primary/cli/model-catalog.ts',
           'src/primary/features/feature-hooks.ts',

@@ -2,6 +2,7 @@ export { CommandError, exitCodes, usageError } from './errors.js';
 
 import type { PurgeReport, StoreBackup, StoreReport } from '../../shared/api/store.js';
 import type { Clock } from '../../shared/clock.js';
+import type { Environment } from '../../shared/config/config.js';
 import type { OptionTable } from '../../shared/config/key-options.js';
 import type { StoreFamily } from '../../shared/config/stores.js';
 import type { Paint } from '../../shared/text/paint.js';
@@ -117,15 +118,14 @@ export interface CommandContext {
   storeSettings(flag: string | undefined, kinds: readonly StoreFamily[]): NamedStore;
   /** Returns `path`, or the path of the configured keys file if undefined. Throws a CommandError. */
   keysFilePath(path: string | undefined): string;
-  /** Returns `path`, or the path of the configured accounts file if undefined. Throws a CommandError. */
-  accountsFilePath(path: string | undefined): string;
   /**
    * Resolves with whether each model CLI of the service in this environment reports what a job costs; null if the
    * environment names no model CLI, or has faults.
    */
   reportsCosts(): Promise<boolean | null>;
-  /** Returns the environment for the login of a model CLI, without HOME. */
-  loginEnvironment(): Readonly<Record<string, string | undefined>>;
+  readonly env: Environment;
+  /** Command line of the login of each kind of model CLI. */
+  readonly loginPrograms: Readonly<Record<string, string>>;
   /** All options of keys that the service knows. */
   readonly keyOptions: OptionTable;
   /** Edits the keys file atomically, see `editLines`. A missing file is created if `mayMake` is true. */

@@ -11,6 +11,7 @@ import { type StatusBody, statusBody } from '../../shared/api/status.js';
 import { formatCount, formatDuration, formatNumber } from '../../shared/text/format.js';
 import { escaped, type Paint } from '../../shared/text/paint.js';
 import type { Client } from '../base/client.js';
+import { alignColumns } from '../base/columns.js';
 import {
   addressFlags,
   type Command,
@@ -21,7 +22,6 @@ import {
   show,
 } from '../base/command.js';
 import { CommandError, exitCodes, InterruptedError, ServiceError, usageError } from '../base/errors.js';
-import { alignColumns } from '../render/columns.js';
 import { collectJob, printAnswer } from './answer.js';
 
 const jobsBody = statusBody.pick({ slots: true, queue: true, background_jobs: true });

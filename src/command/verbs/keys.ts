@@ -9,6 +9,7 @@ import { periods } from '../../shared/days.js';
 import { formatCount } from '../../shared/text/format.js';
 import type { Paint } from '../../shared/text/paint.js';
 import { fileFault } from '../../shared/text/system-error.js';
+import { alignColumns } from '../base/columns.js';
 import {
   addressFlags,
   type Command,
@@ -19,6 +20,7 @@ import {
 } from '../base/command.js';
 import { CommandError, exitCodes, usageError } from '../base/errors.js';
 import { printUse } from '../base/file-in-use.js';
+import { withLines } from '../base/line-file.js';
 import type { Terminal } from '../base/terminal.js';
 import { keyActions, keyOptions } from '../keys-file/key-options.js';
 import {
@@ -28,11 +30,9 @@ import {
   namesWithSameKey,
   withBudget,
   withDigest,
-  withLines,
   withNewKey,
   withoutKey,
 } from '../keys-file/keys-file-edit.js';
-import { alignColumns } from '../render/columns.js';
 
 /** Options of a new key, with the names that the keys file uses. */
 const optionFlags: Readonly<Record<string, Flag>> = Object.fromEntries(

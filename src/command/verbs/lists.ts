@@ -2,8 +2,8 @@ import { type ModelEntry, type ModelList, modelList } from '../../shared/api/mod
 import { type VersionBody, versionBody } from '../../shared/api/version.js';
 import { readProduct } from '../../shared/config/product.js';
 import { escaped, type Paint } from '../../shared/text/paint.js';
+import { alignColumns } from '../base/columns.js';
 import { addressFlags, type Command, clientFor, jsonFlag, show } from '../base/command.js';
-import { alignColumns } from '../render/columns.js';
 
 export const models: Command = {
   name: 'models',

@@ -3,10 +3,10 @@ import { isLoopback } from '../../shared/config/addresses.js';
 import { checkKey } from '../../shared/config/api-keys.js';
 import { escaped } from '../../shared/text/paint.js';
 import type { Client } from '../base/client.js';
+import { alignColumns } from '../base/columns.js';
 import { addressFlags, type Command, clientFor, jsonFlag, show } from '../base/command.js';
 import { CommandError, exitCodes } from '../base/errors.js';
 import type { Terminal } from '../base/terminal.js';
-import { alignColumns } from '../render/columns.js';
 
 export const login: Command = {
   name: 'login',

@@ -13,6 +13,7 @@ import {
   type SetupTarget,
   usesService,
 } from '../base/client-programs.js';
+import { alignColumns } from '../base/columns.js';
 import {
   addressFlags,
   type Command,
@@ -25,7 +26,6 @@ import { CommandError, exitCodes, usageError } from '../base/errors.js';
 import { handPrograms } from '../base/hand-programs.js';
 import type { Terminal } from '../base/terminal.js';
 import { writeUserFile } from '../base/user-file.js';
-import { alignColumns } from '../render/columns.js';
 import { callerAt } from './login.js';
 
 const programs = new Map<string, ClientProgram>(Object.entries(clientPrograms));

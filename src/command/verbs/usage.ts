@@ -18,9 +18,9 @@ import { jobCounts, usageCsv } from '../../shared/api/usage-csv.js';
 import { usageFigureNames, usageFigures } from '../../shared/tables/usage-figures.js';
 import { formatDuration, formatNumber } from '../../shared/text/format.js';
 import { escaped, type Paint } from '../../shared/text/paint.js';
+import { alignColumns } from '../base/columns.js';
 import { addressFlags, type Command, type CommandArguments, clientFor, jsonFlag, show } from '../base/command.js';
 import { exitCodes, usageError } from '../base/errors.js';
-import { alignColumns } from '../render/columns.js';
 
 export const usage: Command = {
   name: 'usage',

@@ -3,17 +3,12 @@ import { access, lstat } from 'node:fs/promises';
 import type { Adapter, PrivateHome } from '../../primary/cli/contract/adapter.js';
 import type { LoginSettings } from '../../primary/cli/logins.js';
 import type { AtLeastOne, NamedAdapter } from '../../primary/cli/models.js';
-import {
-  type AccountLine,
-  isWithin,
-  maxAccountsFileBytes,
-  readAccountsFile,
-} from '../../shared/config/accounts-file.js';
 import { ConfigFault } from '../../shared/config/config.js';
 import { isToken, tokenFault } from '../../shared/config/secrets.js';
 import { readSmallFile } from '../../shared/config/small-file.js';
 import { fileFault, meaningOf } from '../../shared/text/system-error.js';
 import type { AccountsSource, PreparedAccount, PreparedAccounts } from './accounts.js';
+import { type AccountLine, isWithin, maxAccountsFileBytes, readAccountsFile } from './accounts-file.js';
 import { realPath } from './login-fence.js';
 
 /** Reads the accounts file. Rejects with a ConfigFault if the file is unreadable. */

@@ -9,17 +9,12 @@ import type { Secret } from '../../primary/cli/process/redactor.js';
 import type { AccountJob } from '../../primary/cli/route.js';
 import { setNewest } from '../../shared/bounded-map.js';
 import { optionHolder, readClientId } from '../../shared/client.js';
-import {
-  type AccountLine,
-  type AccountsFileContent,
-  type ClosedAccount,
-  readAccountsFile,
-} from '../../shared/config/accounts-file.js';
 import type { Config, Environment } from '../../shared/config/config.js';
 import type { Logger } from '../../shared/log/logger.js';
 import { fileFault } from '../../shared/text/system-error.js';
 import { eligibleAccounts, pickAccount } from './account-choice.js';
 import { AccountTurns } from './account-turns.js';
+import { type AccountLine, type AccountsFileContent, type ClosedAccount, readAccountsFile } from './accounts-file.js';
 import { LoginFence, type LoginPlace } from './login-fence.js';
 import { weightOf } from './quota-share.js';
 import type { AccountLogger } from './shared.js';

@@ -10,7 +10,7 @@ import { accountsSource } from './account-login.js';
 import { type AccountsSource, CliAccounts, isolationWarnings, noAccounts, watchAccountsFile } from './accounts.js';
 import { refuseCapabilities } from './capabilities.js';
 import { type FenceTools, fenced, LoginFence, realPath } from './login-fence.js';
-import type { AccountValues, variables } from './shared.js';
+import { type AccountValues, accountsIn, type variables } from './shared.js';
 
 /** Rejects with a ConfigFault if the programs of accounts would have capabilities that weaken the fence around logins. */
 async function checkHost(values: AccountValues): Promise<void> {
@@ -64,7 +64,8 @@ function createAccounts(
   parts: LoginsParts,
   isShared: boolean,
 ): CliAccounts {
-  const accounts = new CliAccounts(serviceClis, parts, (client) => parts.accountsOf(client), source?.first, isShared);
+  const accountsOf = (client: string) => accountsIn(parts.featureOptionsOf(client));
+  const accounts = new CliAccounts(serviceClis, parts, accountsOf, source?.first, isShared);
   if (source !== null) accounts.watch(watchAccountsFile(accounts, source, parts, parts.host));
   return accounts;
 }

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { accountList } from '../../shared/api/accounts.js';
 import type { FeatureVariables, ValuesOf } from '../../shared/config/feature-variables.js';
-import { flag, text } from '../../shared/config/values.js';
+import type { FeatureKeyOption } from '../../shared/config/key-option-table.js';
+import { accountNamePattern, flag, text } from '../../shared/config/values.js';
 import type { FeatureEndpoint } from '../../shared/features/feature.js';
 import type { LogEvent, Logger } from '../../shared/log/logger.js';
 import type { MetricTable } from '../../shared/tables/metrics.js';
@@ -26,6 +27,36 @@ export const variables = {
 } as const satisfies FeatureVariables;
 
 export type AccountValues = ValuesOf<typeof variables>;
+
+/** Name of the option of keys with names of accounts. */
+const optionName = 'accounts';
+
+export const keyOptions = {
+  [optionName]: {
+    read: (value) => {
+      const names = (value ?? '').split('+');
+      if (names.every((name) => accountNamePattern.test(name))) return names.join('+');
+      throw new Error('must be names of accounts, joined by +');
+    },
+    flag: { type: 'string', placeholder: '<a+b>', description: 'accounts of model CLIs, the preferred one first' },
+    http: { description: 'The accounts that serve the key.', isList: true, isWithin: areAccountsWithin },
+    document: [
+      'accounts=team+spare',
+      'the [accounts](accounts.md) of model CLIs that serve the client, the preferred one first unless they [share](accounts.md#which-account-serves-a-job) jobs',
+    ],
+  },
+} as const satisfies Readonly<Record<string, FeatureKeyOption>>;
+
+/** Without the option, a key has the accounts that nobody owns, which may not be among those of the maker. */
+function areAccountsWithin(text: string | null, maker: string | null): boolean {
+  if (text === null || maker === null) return text === maker;
+  return text.split('+').every((name) => maker.split('+').includes(name));
+}
+
+/** Returns the names of accounts in the options of a key; null if it has none. */
+export function accountsIn(options: Readonly<Record<string, string>>): readonly string[] | null {
+  return options[optionName]?.split('+') ?? null;
+}
 
 export const calls = {
   /** Returns all accounts, or those of the client `owner`. `withOpen`: also those without owners. */

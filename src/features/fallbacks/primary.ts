@@ -2,14 +2,14 @@ import type { CreatePrimaryPart } from '../../primary/features/feature.js';
 import { traceFields } from '../../primary/observe/observers.js';
 import type { PassReason } from '../../shared/job.js';
 import { FallbackRoutes } from './fallback-routes.js';
-import { type FallbackValues, metrics } from './shared.js';
+import { type FallbackValues, mayFallBackWith, metrics } from './shared.js';
 
 export function createFallbacks({
   MODEL_API_FALLBACKS: rules,
   MODEL_API_FALLBACK_WAIT_SECONDS: waitMs,
 }: FallbackValues): CreatePrimaryPart {
   return ({ host: { log }, router, clients }) => {
-    const mayFallBack = (client: string) => clients.optionsOf(client).mayFallBack;
+    const mayFallBack = (client: string) => mayFallBackWith(clients.optionsOf(client).featureOptions);
     const routes = new FallbackRoutes(router, { rules, waitMs, mayFallBack });
     const counts = new MoveCounts();
     return {

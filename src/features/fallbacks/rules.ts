@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { accountNamePattern } from '../../shared/config/accounts-file.js';
-import { maxChoices, modelNamePattern } from '../../shared/config/values.js';
+import { accountNamePattern, maxChoices, modelNamePattern } from '../../shared/config/values.js';
 
 /** Model of a fallback rule. `account`: the only account that may serve it; null for any account of the client. */
 export interface FallbackModel {

@@ -1,5 +1,6 @@
 import type { ConfiguredModels } from '../../primary/cli/models.js';
 import type { FeatureVariables, ValuesOf } from '../../shared/config/feature-variables.js';
+import type { FeatureKeyOption } from '../../shared/config/key-option-table.js';
 import { seconds } from '../../shared/config/values.js';
 import type { MetricTable } from '../../shared/tables/metrics.js';
 import { fallbackRules } from './rules.js';
@@ -22,6 +23,29 @@ export const variables = {
 } as const satisfies FeatureVariables;
 
 export type FallbackValues = ValuesOf<typeof variables>;
+
+/** Name of the option of keys that prevents other models. */
+const optionName = 'fallback';
+
+export const keyOptions = {
+  [optionName]: {
+    read: (text) => {
+      if (text === 'off') return text;
+      throw new Error('must be off');
+    },
+    flag: { type: 'string', placeholder: 'off', description: 'off: no other model answers its requests' },
+    http: {
+      description: '`off`: no other model answers its requests.',
+      isWithin: (text, maker) => maker === null || text === maker,
+    },
+    document: ['fallback=off', 'if the requested model cannot answer, no [other one](clis.md#fallbacks) does'],
+  },
+} as const satisfies Readonly<Record<string, FeatureKeyOption>>;
+
+/** Whether another model may answer for a client with these options if the requested one cannot. */
+export function mayFallBackWith(options: Readonly<Record<string, string>>): boolean {
+  return options[optionName] !== 'off';
+}
 
 export function namedModels({ MODEL_API_FALLBACKS: rules }: FallbackValues): string[] {
   return rules.flatMap((rule) => [rule.model, ...rule.fallbacks.map(({ name }) => name)]);

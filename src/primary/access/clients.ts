@@ -27,7 +27,7 @@ import { KnownPeople } from './known-people.js';
 /** Options of one client that replace the common ones; null for an option that the key does not set. */
 export type ClientOptions = Pick<
   KeyOptions,
-  'rate' | 'maxConcurrent' | 'maxQueued' | 'weight' | 'models' | 'accounts' | 'mayFallBack' | 'featureOptions'
+  'rate' | 'maxConcurrent' | 'maxQueued' | 'weight' | 'models' | 'featureOptions'
 >;
 
 export type ClientSettings = Pick<

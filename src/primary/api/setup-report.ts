@@ -33,7 +33,7 @@ export async function reportSetup(
   const serials = { last: 0 };
   const serviceClis = createModelClis(config, host, names, context, serials);
   const parts = { config, host, names, serials, context, fileFaults: new FileFaults() };
-  const logins = createLogins(loginSource, serviceClis, { ...parts, accountsOf: () => null, onChange: () => {} });
+  const logins = createLogins(loginSource, serviceClis, { ...parts, featureOptionsOf: () => ({}), onChange: () => {} });
   context.redactor.replaceTokens(logins.secrets);
   const { clis } = logins;
   const router = new ModelRouter(names, serviceClis, undefined, logins);

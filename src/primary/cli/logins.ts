@@ -1,3 +1,4 @@
+import type { KeyOptions } from '../../shared/config/api-keys.js';
 import type { Config, Environment } from '../../shared/config/config.js';
 import type { FeatureVariables, ValuesOf } from '../../shared/config/feature-variables.js';
 import type { FileFaults } from '../access/file-faults.js';
@@ -47,8 +48,8 @@ export interface LoginsParts {
   readonly serials: Serials;
   readonly context: CliContext;
   readonly fileFaults: FileFaults;
-  /** Returns the names of accounts in the API key of a client; null if it has none. */
-  accountsOf(client: string): readonly string[] | null;
+  /** Returns the texts of the options of features that a client has. */
+  featureOptionsOf(client: string): KeyOptions['featureOptions'];
   /** Called when the logins have changed, with those that were removed. */
   onChange(removed: readonly ModelCli[]): void;
 }

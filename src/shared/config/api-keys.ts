@@ -38,10 +38,6 @@ export interface KeyOptions {
   /** Number of turns in each round of the queue, and of shares of its places. */
   readonly weight: number | null;
   readonly models: readonly string[] | null;
-  /** Names of accounts of model CLIs. */
-  readonly accounts: readonly string[] | null;
-  /** Whether another model may answer if the requested one cannot. */
-  readonly mayFallBack: boolean;
   /** Name of the group whose line applies to the key or the person, too. */
   readonly group: string | null;
   /** Whether the holder of the key may name clients of the key. */
@@ -114,8 +110,6 @@ export const plainOptions: KeyOptions = {
   maxQueued: null,
   weight: null,
   models: null,
-  accounts: null,
-  mayFallBack: true,
   group: null,
   hasSubclients: false,
   expiresAt: null,

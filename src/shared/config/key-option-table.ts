@@ -2,7 +2,6 @@ import { z } from 'zod';
 import { type KeyOptions, scopes } from './api-keys.js';
 import {
   dayText,
-  readAccounts,
   readCount,
   readDay,
   readGroup,
@@ -58,6 +57,8 @@ export interface FeatureKeyOption extends OptionUse, Pick<KeyOption, 'flag'> {
   /** Null if requests cannot set the option. `isWithin` compares texts; null means that the option is not set. */
   readonly http: {
     readonly description: string;
+    /** Whether the option is an array there, of words that its text joins by `+`. */
+    readonly isList?: true;
     isWithin(text: string | null, maker: string | null): boolean;
   } | null;
   /** Whether only lines for people may have it. */
@@ -150,26 +151,6 @@ export const keyOptions = {
     http: httpList('The only models that the key may name.', ({ models }) => models, areModelsWithin),
     isForGroups: true,
   },
-  accounts: {
-    read: (value) => ({ accounts: readAccounts(value ?? '') }),
-    text: ({ accounts }) => accounts?.join('+') ?? null,
-    flag: { type: 'string', placeholder: '<a+b>', description: 'accounts of model CLIs, the preferred one first' },
-    http: httpList('The accounts that serve the key.', ({ accounts }) => accounts, areAccountsWithin),
-  },
-  fallback: {
-    read: (value) => {
-      if (value !== 'off') throw new Error('must be off');
-      return { mayFallBack: false };
-    },
-    text: ({ mayFallBack }) => (mayFallBack ? null : 'off'),
-    flag: { type: 'string', placeholder: 'off', description: 'off: no other model answers its requests' },
-    http: {
-      body: removable(z.literal('off'), 'No other model answers its requests.'),
-      view: z.literal('off').nullable(),
-      viewOf: ({ mayFallBack }) => (mayFallBack ? null : 'off'),
-      isWithin: (options, maker) => maker.mayFallBack || !options.mayFallBack,
-    },
-  },
   group: {
     read: (value) => ({ group: readGroup(value ?? '') }),
     text: ({ group }) => group,
@@ -215,10 +196,14 @@ export const keyOptions = {
 export function featureOption(name: string, { read, flag, http, document: _, ...use }: FeatureKeyOption): KeyOption {
   const textOf: Text = ({ featureOptions }) => featureOptions[name] ?? null;
   const isWithin: Within = (options, maker) => http?.isWithin(textOf(options), textOf(maker)) ?? true;
+  const httpOf = ({ description, isList }: NonNullable<FeatureKeyOption['http']>) =>
+    isList
+      ? httpList(description, (options) => textOf(options)?.split('+') ?? null, isWithin)
+      : httpText(description, textOf, isWithin);
   return {
     read: (text) => ({ featureOptions: { [name]: read(text) } }),
     text: textOf,
-    ...{ flag, http: http && httpText(http.description, textOf, isWithin) },
+    ...{ flag, http: http && httpOf(http) },
     ...use,
   };
 }
@@ -254,10 +239,4 @@ function isRateWithin({ rate }: KeyOptions, { rate: max }: KeyOptions): boolean 
 
 function areModelsWithin({ models }: KeyOptions, { models: allowed }: KeyOptions): boolean {
   return allowed === null || (models?.every((model) => allowed.includes(model)) ?? false);
-}
-
-/** Without the option, a key has the accounts that nobody owns, which may not be among those of the maker. */
-function areAccountsWithin({ accounts }: KeyOptions, { accounts: allowed }: KeyOptions): boolean {
-  if (accounts === null || allowed === null) return accounts === allowed;
-  return accounts.every((account) => allowed.includes(account));
 }

@@ -1,4 +1,3 @@
-import { accountNamePattern } from './accounts-file.js';
 import { type Rate, type Scope, scopes } from './api-keys.js';
 import { modelNamePattern } from './values.js';
 
@@ -40,12 +39,6 @@ export function readModels(text: string): string[] {
   const models = text.split('+');
   if (models.every((model) => modelNamePattern.test(model))) return models;
   throw new Error('must be names of models, joined by +');
-}
-
-export function readAccounts(text: string): string[] {
-  const accounts = text.split('+');
-  if (accounts.every((account) => accountNamePattern.test(account))) return accounts;
-  throw new Error('must be names of accounts, joined by +');
 }
 
 /** Returns the start of a day in UTC, in milliseconds since the epoch. */

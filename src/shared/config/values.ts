@@ -159,6 +159,9 @@ export const command = words.transform(([program, ...args], context): [string, .
 /** Pattern of model names. Model names become arguments of a command line, so none may look like a flag. */
 export const modelNamePattern = /^[A-Za-z0-9][A-Za-z0-9._:/@[\]-]{0,127}$/;
 
+/** Pattern of the names of accounts of model CLIs. */
+export const accountNamePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$/;
+
 export const modelName = z
   .string('must be a string')
   .regex(modelNamePattern, 'must be a model name: letters, digits and . _ : / @ [ ] -');

@@ -6,11 +6,11 @@ import {
   ownerWarnings,
   type PreparedAccounts,
 } from '../../../../src/features/accounts/accounts.js';
+import { readAccountsFile } from '../../../../src/features/accounts/accounts-file.js';
 import { FileFaults } from '../../../../src/primary/access/file-faults.js';
 import { plainLaunch } from '../../../../src/primary/cli/contract/adapter.js';
 import type { ModelCli } from '../../../../src/primary/cli/model-cli.js';
 import { ModelRouter } from '../../../../src/primary/cli/route.js';
-import { readAccountsFile } from '../../../../src/shared/config/accounts-file.js';
 import { echoCli, modelClisOf } from '../../../support/agents/model-clis.js';
 import { LogBook } from '../../../support/basics/log-book.js';
 import { jobFailed, jobRequest } from '../../../support/jobs/job-records.js';

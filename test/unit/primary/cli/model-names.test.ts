@@ -18,7 +18,7 @@ async function routerOf(
   env: Record<string, string> = {},
   models: string[] | null = null,
 ) {
-  const options = { models, mayFallBack: true };
+  const options = { models };
   return new ModelRouter(new ModelNames(await loadConfig(env, async () => ''), clis), clis, () => options);
 }
 

@@ -15,8 +15,6 @@ const examples: Readonly<Record<string, string | true>> = {
   queue: '0',
   weight: '3',
   models: 'a+b',
-  accounts: 'team+spare',
-  fallback: 'off',
   tokens: '1000/week',
   cost: '0.5/month',
   group: 'biology',

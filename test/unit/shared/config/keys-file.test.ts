@@ -12,9 +12,7 @@ const plain = {
   maxQueued: null,
   weight: null,
   models: null,
-  accounts: null,
   group: null,
-  mayFallBack: true,
   hasSubclients: false,
   expiresAt: null,
   previous: null,
@@ -38,15 +36,19 @@ describe('A line of a keys file', () => {
       'scopes=metrics+ask,rate=60/30,concurrent=2,queue=20,weight=2,tokens=1000000/day,cost=0.5/month,models=llama3.2:8b+gpt/4,accounts=team+spare,fallback=off,search=20/day,subclients,expires=2027-01-31';
     expect(optionsOf(all)).toEqual({
       ...plain,
-      mayFallBack: false,
-      featureOptions: { search: '20/day', tokens: '1000000/day', cost: '0.5/month' },
+      featureOptions: {
+        search: '20/day',
+        tokens: '1000000/day',
+        cost: '0.5/month',
+        accounts: 'team+spare',
+        fallback: 'off',
+      },
       scopes: ['ask', 'metrics'],
       rate: { maxRequests: 60, windowMs: 30_000 },
       maxConcurrent: 2,
       maxQueued: 20,
       weight: 2,
       models: ['llama3.2:8b', 'gpt/4'],
-      accounts: ['team', 'spare'],
       hasSubclients: true,
       expiresAt: Date.UTC(2027, 0, 31),
     });
@@ -71,7 +73,7 @@ describe('A line of a keys file', () => {
     [`ada:sha256:${digestOf('')}`, 'this is the digest of an empty key'],
     [
       `ada:sha256:${digest}:`,
-      'unknown option; the options are scopes, rate, concurrent, queue, weight, models, accounts, fallback, group, subclients, expires, previous, tokens, cost, running, share, webhooks, own_keys, admin, store, priority, search',
+      'unknown option; the options are scopes, rate, concurrent, queue, weight, models, group, subclients, expires, previous, tokens, cost, running, share, webhooks, own_keys, admin, accounts, fallback, store, priority, search',
     ],
     [`ada:sha256:${digest}:queue=1,`, 'unknown option; the options are'],
     [`ada:sha256:${digest}: queue=1`, 'unknown option " queue"; did you mean queue?'],

@@ -1,4 +1,4 @@
-import { alignColumns } from '../../../../src/command/render/columns.js';
+import { alignColumns } from '../../../../src/command/base/columns.js';
 import { formatCount, formatDuration, formatNumber, labelledRows } from '../../../../src/shared/text/format.js';
 
 describe('The format functions', () => {

@@ -2,95 +2,34 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chown, mkdir, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import { alignColumns } from '../../command/base/columns.js';
+import { type CommandArguments, type CommandContext, clientFor, show } from '../../command/base/command.js';
+import { CommandError, exitCodes, usageError } from '../../command/base/errors.js';
+import { printUse } from '../../command/base/file-in-use.js';
+import { editLines, type LineFile, withLines } from '../../command/base/line-file.js';
 import { type AccountBody, accountList } from '../../shared/api/accounts.js';
 import { healthBody } from '../../shared/api/health.js';
-import {
-  type AccountLine,
-  accountNameForm,
-  accountNamePattern,
-  readAccountsFile,
-} from '../../shared/config/accounts-file.js';
 import { shellWords } from '../../shared/config/clis.js';
+import { accountNamePattern } from '../../shared/config/values.js';
 import { formatCount, shellWord } from '../../shared/text/format.js';
 import { escaped, type Paint } from '../../shared/text/paint.js';
 import { fileFault, meaningOf } from '../../shared/text/system-error.js';
-import {
-  addressFlags,
-  type Command,
-  type CommandArguments,
-  type CommandContext,
-  clientFor,
-  jsonFlag,
-  show,
-} from '../base/command.js';
-import { CommandError, exitCodes, usageError } from '../base/errors.js';
-import { printUse } from '../base/file-in-use.js';
-import { editLines, type LineFile, withLines } from '../keys-file/keys-file-edit.js';
-import { alignColumns } from '../render/columns.js';
-import { loginPrograms } from './model-clis.js';
+import { type AccountLine, accountNameForm, readAccountsFile } from './accounts-file.js';
 
 /** Options of a new account, with the names that the accounts file uses. */
-const optionFlags = {
-  home: {
-    type: 'string',
-    values: 'file',
-    placeholder: '<folder>',
-    description: 'add: HOME with the login; default: beside the other accounts, else in /var/lib/prompt-relay-accounts',
-  },
-  'token-file': {
-    type: 'string',
-    values: 'file',
-    placeholder: '<file>',
-    description: 'add: file with a token instead',
-  },
-  owners: { type: 'string', placeholder: '<a+b>', description: 'add: only these clients, such as key:ada+user:ada' },
-  jobs: { type: 'string', placeholder: '<n>', description: 'add: running jobs at once' },
-} as const;
+const optionNames = ['home', 'token-file', 'owners', 'jobs'];
 
-/** Command that shows the accounts of a running service, and edits the accounts file without one. */
-export const accounts: Command = {
-  name: 'accounts',
-  synopsis: '[list | check | add <name> <cli> | login <name> | remove <name>]',
-  summary: 'show, add and log in the accounts of model CLIs',
-  flags: {
-    ...optionFlags,
-    file: {
-      type: 'string',
-      values: 'file',
-      placeholder: '<file>',
-      description: 'add, login, remove: the accounts file; default: MODEL_API_ACCOUNTS_FILE',
-    },
-    program: {
-      type: 'string',
-      placeholder: '<command>',
-      description: "login: the program that logs in; default: that of the account's kind of CLI",
-    },
-    ...jsonFlag,
-    ...addressFlags,
-  },
-  maxPositionals: 3,
-  words: ['list', 'check', 'add', 'login', 'remove'],
-  notes: [
-    '"list" shows the state of each account, its quota, its owners and its last use; without the scope admin, only of your own accounts. "check" first checks all accounts, which needs the scope admin, and fails if one cannot be used.',
-    '"add" adds a line to the accounts file and creates the HOME. "login" runs the login of the model CLI in this terminal, with the HOME of the account and as the user to whom it belongs. "remove" removes the line; the login stays in its HOME. A running service reads a changed file within a second; the last line says whether it uses the file.',
-  ],
-  examples: [
-    'prompt-relay accounts',
-    'prompt-relay accounts add ada claude --owners key:ada --file /etc/prompt-relay/accounts',
-    'sudo prompt-relay accounts login ada --file /etc/prompt-relay/accounts',
-    'prompt-relay accounts check',
-  ],
-  run: (args, context) => {
-    const [action = 'list', ...rest] = args.positionals;
-    const act = Object.hasOwn(actions, action) ? actions[action] : undefined;
-    if (act === undefined) throw usageError('accounts', 'the action must be list, check, add, login or remove');
-    const unexpected = rest[argumentCounts[action] ?? 0];
-    if (unexpected !== undefined) throw usageError('accounts', `${action}: unexpected argument ${unexpected}`);
-    const useless = Object.keys(optionFlags).find((flag) => args.value(flag) !== undefined && action !== 'add');
-    if (useless !== undefined) throw usageError('accounts', `${action}: --${useless} is only for add`);
-    return act(args, context, rest);
-  },
-};
+/** Runs the command `accounts`, which shows the accounts of a service, and edits the accounts file without one. */
+export function runAccounts(args: CommandArguments, context: CommandContext): Promise<number> {
+  const [action = 'list', ...rest] = args.positionals;
+  const act = Object.hasOwn(actions, action) ? actions[action] : undefined;
+  if (act === undefined) throw usageError('accounts', 'the action must be list, check, add, login or remove');
+  const unexpected = rest[argumentCounts[action] ?? 0];
+  if (unexpected !== undefined) throw usageError('accounts', `${action}: unexpected argument ${unexpected}`);
+  const useless = optionNames.find((flag) => args.value(flag) !== undefined && action !== 'add');
+  if (useless !== undefined) throw usageError('accounts', `${action}: --${useless} is only for add`);
+  return act(args, context, rest);
+}
 
 type AccountAction = (args: CommandArguments, context: CommandContext, words: readonly string[]) => Promise<number>;
 
@@ -114,7 +53,7 @@ const actions: Readonly<Record<string, AccountAction>> = {
       throw usageError('accounts', 'add: name the account and its model CLI');
     if (!accountNamePattern.test(name)) throw usageError('accounts', `add: ${accountNameForm}`);
     if (!/^[\w-]+$/.test(cli)) throw usageError('accounts', 'add: the model CLI must be a name such as claude');
-    const path = context.accountsFilePath(args.value('file'));
+    const path = filePath(args, context);
     let added: AccountLine | null = null;
     await editLines(accountsFile, path, context.clock, true, (text) => {
       const line = lineOf(name, cli, args, readAccountsFile(text).accounts);
@@ -141,7 +80,7 @@ const actions: Readonly<Record<string, AccountAction>> = {
   },
   remove: async (args, context, [name]) => {
     if (name === undefined) throw usageError('accounts', 'remove: name the account');
-    const path = context.accountsFilePath(args.value('file'));
+    const path = filePath(args, context);
     let removed: AccountLine | null = null;
     await editLines(accountsFile, path, context.clock, false, (text) => {
       const { accounts: known, closed } = readAccountsFile(text);
@@ -194,7 +133,7 @@ function lineOf(name: string, cli: string, args: CommandArguments, others: reado
   const folder = sibling == null ? defaultFolder : dirname(sibling);
   const hasPlace = args.value('home') !== undefined || args.value('token-file') !== undefined;
   const place = hasPlace ? [] : [`home=${shellWord(join(folder, name))}`];
-  const options = Object.keys(optionFlags).flatMap((flag) => {
+  const options = optionNames.flatMap((flag) => {
     const value = args.value(flag);
     return value === undefined ? [] : [`${flag}=${shellWord(value)}`];
   });
@@ -241,8 +180,14 @@ async function checkHome(home: string): Promise<{ readonly uid: number; readonly
   return { uid, gid };
 }
 
+function filePath(args: CommandArguments, { env }: CommandContext): string {
+  const path = args.value('file') ?? env.MODEL_API_ACCOUNTS_FILE;
+  if (path) return path;
+  throw new CommandError(exitCodes.usage, 'accounts: name the file with --file, or set MODEL_API_ACCOUNTS_FILE');
+}
+
 async function readFileOf(args: CommandArguments, context: CommandContext) {
-  const path = context.accountsFilePath(args.value('file'));
+  const path = filePath(args, context);
   try {
     return readAccountsFile(String(await context.files.readRegular(path)));
   } catch (error) {
@@ -250,12 +195,17 @@ async function readFileOf(args: CommandArguments, context: CommandContext) {
   }
 }
 
+/** Variables for the login of a model CLI. */
+const loginVariables = [
+  ...['PATH', 'TERM', 'LANG', 'TZ', 'HTTPS_PROXY', 'HTTP_PROXY', 'NO_PROXY', 'NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE'],
+];
+
 /** Runs the login of the model CLI in this terminal, with the HOME of the account and as its owner. */
 async function logIn(
   { name, cli }: AccountLine,
   home: string,
   args: CommandArguments,
-  { terminal, loginEnvironment }: CommandContext,
+  { terminal, loginPrograms, env }: CommandContext,
 ): Promise<number> {
   const commandLine = args.value('program') ?? loginPrograms[cli];
   if (commandLine === undefined)
@@ -268,8 +218,13 @@ async function logIn(
   terminal.sentences(`This is the login of ${basename(program)} for the account ${name}. Ctrl-C cancels it.`);
   using _ = terminal.onInterrupt(() => {}); // Ctrl-C also reaches the program, which ends itself
   const isRoot = process.geteuid?.() === 0;
-  const env = { ...loginEnvironment(), HOME: home };
-  const child = spawn(program, words, { cwd: home, env, stdio: 'inherit', ...(isRoot && owner) });
+  const login = Object.fromEntries(loginVariables.map((variable) => [variable, env[variable]]));
+  const child = spawn(program, words, {
+    cwd: home,
+    env: { ...login, HOME: home },
+    stdio: 'inherit',
+    ...(isRoot && owner),
+  });
   const [code, signal] = (await once(child, 'exit').catch((error: NodeJS.ErrnoException) => {
     throw new CommandError(exitCodes.config, `accounts: ${startFault(program, error)}`);
   })) as [number | null, NodeJS.Signals | null];

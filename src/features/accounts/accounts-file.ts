@@ -1,8 +1,9 @@
 import { isAbsolute, normalize } from 'node:path';
-import { clientKinds, ssoClient, writeClientId } from '../client.js';
-import { nearest } from '../text/nearest.js';
-import { shellWords } from './clis.js';
-import { personName } from './people.js';
+import { clientKinds, ssoClient, writeClientId } from '../../shared/client.js';
+import { shellWords } from '../../shared/config/clis.js';
+import { personName } from '../../shared/config/people.js';
+import { accountNamePattern } from '../../shared/config/values.js';
+import { nearest } from '../../shared/text/nearest.js';
 
 /** Account of a model CLI, as a line of the accounts file describes it. */
 export interface AccountLine {
@@ -49,7 +50,6 @@ const maxAccounts = 100;
 export const maxAccountsFileBytes = 256 * 1024;
 const tooMany = `the file must have at most ${maxAccounts} accounts`;
 const maxRunningJobs = 1024;
-export const accountNamePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$/;
 export const accountNameForm = 'the name must be 1 to 32 letters, digits and . _ -';
 const ownerPattern = /^(key|made|user):([A-Za-z0-9_][\w.@/~-]{0,128})$/;
 

@@ -1,4 +1,4 @@
-import { readAccountsFile } from '../../../../src/shared/config/accounts-file.js';
+import { readAccountsFile } from '../../../../src/features/accounts/accounts-file.js';
 
 const plain = { home: null, tokenFile: null, owners: [], maxRunning: null, isSpare: false };
 
