@@ -31,6 +31,7 @@ import { redis } from './features/redis/feature.js';
 import { reservations } from './features/reservations/feature.js';
 import { retention } from './features/retention/feature.js';
 import { search } from './features/search/feature.js';
+import { setupReport } from './features/setup-report/feature.js';
 import { signOn } from './features/sign-on/feature.js';
 import { sqlite } from './features/sqlite/feature.js';
 import { steering } from './features/steering/feature.js';
@@ -54,6 +55,7 @@ export const features: readonly (PrimaryFeature & WorkerFeature & CommandFeature
   groups,
   readBack,
   liveStatus,
+  setupReport,
   webConsole,
   webhooks,
   idempotency,

@@ -48,7 +48,6 @@ import {
   type FeatureEndpoint,
   keyFieldsOf,
   requestFieldsOf,
-  setupReportWith,
   withFields,
 } from '../src/shared/features/feature.js';
 
@@ -136,7 +135,6 @@ const tagOf: Readonly<Record<RoutePath, string>> = {
   '/store/verify': 'The service',
   '/store/purge': 'The service',
   '/usage': 'The service',
-  '/setup': 'The service',
   '/metrics': 'The service',
   '/version': 'The service',
   '/v1/models': 'For SDKs',
@@ -269,15 +267,6 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     ok: usageReport,
     okText: 'A row for each combination of the groups, sorted by them.',
   },
-  'GET /setup': {
-    id: 'getSetup',
-    summary: 'The configuration of the running service',
-    description:
-      'The output of `prompt-relay check` for the running service. Needs the scope `admin` if API keys are configured.',
-    security: keyNeededIfConfigured,
-    ok: setupReportWith(features),
-    okText: 'The set-up.',
-  },
   'GET /metrics': {
     id: 'getMetrics',
     summary: 'Metrics for Prometheus',
@@ -374,7 +363,8 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
 export function openApiDocument(version: string) {
   const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {};
   const keyFields = keyFieldsOf(features);
-  const added = features.flatMap((feature) => feature.endpointsWith?.(keyFields) ?? feature.endpoints);
+  const ports = features.flatMap(({ port = [] }) => port);
+  const added = features.flatMap((feature) => feature.endpointsWith?.(keyFields, ports) ?? feature.endpoints);
   const withOperation = (endpoint: Endpoint): Described => ({
     ...{ endpoint, operation: operations[nameOf(endpoint)], section: tagOf[endpoint.route] },
     ...{ form: sharedEndpoints.includes(endpoint) ? sharedForm : nativeForm, others: otherResponses(endpoint) },

@@ -10,7 +10,7 @@ import type { CheckReport } from '../shared/api/setup.js';
 
 import { type Clock, delay, systemClock } from '../shared/clock.js';
 
-import type { Config, Environment } from '../shared/config/config.js';
+import { type Config, ConfigFault, type Environment } from '../shared/config/config.js';
 import { secretNames } from '../shared/config/feature-variables.js';
 import { readProduct } from '../shared/config/product.js';
 import { containedClock } from '../shared/contained.js';
@@ -31,11 +31,11 @@ import { serviceExits } from '../shared/phase.js';
 import { ownCgroup } from '../shared/process/cgroup.js';
 import { makeWorkDirectory } from '../shared/process/leftovers.js';
 import { instanceOfProcess } from '../shared/process/proc.js';
-import { reportSetup } from './api/setup-report.js';
 import { chooseAdapters, loginProviderOf } from './cli/adapters/registry.js';
 import { searchPathOf } from './cli/process/program.js';
 import { type ChooseContainments, chooseTermination } from './cli/terminate/termination.js';
 import type { StartInput } from './compose.js';
+import type { CheckSetup } from './features/feature.js';
 import type { OpenedStore } from './hosts/hosts.js';
 import { Defects } from './lifecycle/defects.js';
 import { findHostTools, findNotifier, freeMemoryIn, type Host } from './lifecycle/host.js';
@@ -112,13 +112,14 @@ export async function inspectSetup(
   other: OtherSettings | null = null,
 ): Promise<CheckReport> {
   const { config, startEnvironment } = await readOtherConfig(settings, other);
+  const check = await loadCheck();
   const end = new ProcessEnd(systemClock);
   try {
     const log = createLogger('silent', 'primary', noOutput);
     const cgroups = other === null ? null : other.cgroups;
     const logging = { ...silent, log, clock: systemClock, defects: new Defects(systemClock, log) };
     const host = await createHost(config, startEnvironment, logging, { cgroups }, end);
-    return await reportSetup(config, host, features, asks);
+    return await check(config, host, features, asks);
   } finally {
     await end.files.remove();
   }
@@ -135,6 +136,12 @@ export async function inspectSettings(
   const { config, startEnvironment } = await readOtherConfig(settings, other);
   const { warnings, lineFaults } = await chooseAdapters(config, startEnvironment.env, { clock: systemClock, features });
   return [...config.warnings, ...warnings, ...lineFaults];
+}
+
+/** Loads the code of `prompt-relay check`. Rejects with a ConfigFault without the feature that has it. */
+async function loadCheck(): Promise<CheckSetup> {
+  for (const { loadCheck: load } of features) if (load !== undefined) return load();
+  throw new ConfigFault(['this program lacks the feature that checks the set-up']);
 }
 
 async function readOtherConfig(

@@ -6,13 +6,10 @@ import { endJobsWithoutAccess } from './api/ended-access.js';
 import { apiHandlers } from './api/handlers.js';
 import { joinRemoval, storeUpkeep } from './api/purge-client.js';
 import { workerSettings } from './api/worker-settings.js';
-import type { ModelCli } from './cli/model-cli.js';
 import { compose, type Parts, type StartInput } from './compose.js';
 import { FirstStart } from './lifecycle/first-start.js';
 import { toolsIgnored } from './observe/observers.js';
-import { portUrlsOf, setupReportOf } from './observe/status.js';
 import { expireStored } from './store/contract/expire-stored.js';
-import { urlOf } from './workers/addresses.js';
 
 const expiryCheckMs = 10_000;
 const backgroundCheckMs = 1000;
@@ -146,12 +143,7 @@ export class Service {
 /** Returns the handlers of the calls of the workers. */
 function handlersOf(parts: Parts & { readonly firstStart: FirstStart }) {
   const { config, host, addresses, supervisor, clients, metrics, scrape, logins, usageJournal } = parts;
-  const { catalog, firstStart } = parts;
-  const openUrls = new Map(addresses.ports.map(({ name, address }) => [name, urlOf(address)]));
-  const portUrls = portUrlsOf(config.featurePorts, ({ name }) => openUrls.get(name) ?? null);
-  const urls = { url: urlOf(addresses.main), portUrls };
-  // Reports show the command without its arguments, which may include secrets.
-  const commandOf = ({ adapter }: ModelCli) => adapter.command;
+  const { firstStart } = parts;
   const pause = () => delay(host.clock, betweenScrapesMs);
   return apiHandlers({
     ...parts,
@@ -168,8 +160,6 @@ function handlersOf(parts: Parts & { readonly firstStart: FirstStart }) {
     toolsIgnored: toolsIgnored(host, metrics.jobs),
     usage: usageJournal,
     upkeep: storeUpkeep(parts),
-    setup: async () =>
-      setupReportOf({ ...parts, ...urls, keys: clients.keyNames, commandOf, models: await catalog.list() }),
     recheck: () => logins.checkAll(),
     metrics: oneAtATime(() => scrape.writeText(), pause),
     noteActivity: () => host.heap.touch(),

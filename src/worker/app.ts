@@ -11,7 +11,6 @@ import {
   getHealth,
   getHistory,
   getModels,
-  getSetup,
   getVersion,
   postBackup,
   postPurge,
@@ -124,7 +123,6 @@ function addReadingRoutes(app: Express, { primary, settings, authority, guards, 
 
 function addOperatorRoutes(app: Express, { primary, authority, bodies }: AppParts): void {
   const mayOperate = authenticateOperator(authority, 'admin');
-  addRoute(app, '/setup', { get: [authenticate(authority, 'admin'), getSetup(primary)] });
   addRoute(app, '/health/recheck', { post: [mayOperate, postRecheck(primary)] });
   addRoute(app, '/store/backup', { post: [mayOperate, postBackup(primary, bodies)] });
   addRoute(app, '/store/verify', { post: [mayOperate, postVerify(primary, bodies)] });

@@ -283,7 +283,7 @@ describe('The imports', () => {
       !['src/primary/cli/adapters/registry', 'src/features'].includes(source.name);
     expect(importsThat(names)).toEqual([]);
     // The set-up report composes a service to inspect it.
-    const composes = isOneOf('src/primary/main', 'src/primary/api/setup-report');
+    const composes = isOneOf('src/primary/main', 'src/features/setup-report/check');
     const chooses = (source: Source, target: string) =>
       target.startsWith('src/primary/cli/adapters/') &&
       !target.startsWith(`${commonFolder}/`) &&
@@ -388,7 +388,7 @@ describe('Side effects', () => {
   });
 
   it('are built where the program is put together, and passed to everything else', () => {
-    const isSetupReport = isOneOf('src/primary/api/setup-report'); // composes parts to inspect them
+    const isSetupReport = isOneOf('src/features/setup-report/check'); // composes parts to inspect them
     const isParts = isOneOf('src/primary/compose', 'src/primary/service', 'src/primary/cli/model-cli');
     const isFeature = ({ name }: Source) => /^src\/features\/[^/]+\/primary$/.test(name);
     const isThread = isOneOf('src/shared/process/chase-thread'); // no clock can be passed to a thread

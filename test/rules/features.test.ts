@@ -207,6 +207,7 @@ const words: Readonly<Record<string, { readonly pattern: RegExp; readonly named:
         ]),
       },
     },
+    'setup-report': { pattern: /reportSetup|setupReportOf|askForTrial|'\/setup\b/, named: {} },
     'agent-check': { pattern: /AGENT_PORT|HealthAgent|haproxy/, named: {} },
     // The core ends what dead services have left in cgroups, and reads how much memory they leave.
     cgroups: { pattern: /MODEL_API_CGROUP|CLI_MEMORY_MB|CgroupContainments|openCgroupHome|cgroup_lost/, named: {} },

@@ -1,4 +1,3 @@
-import type { SetupReport } from '../../shared/api/setup.js';
 import type { UsageReport } from '../../shared/api/usage.js';
 import { optionHolder, readClientId } from '../../shared/client.js';
 import type { RequestOf } from '../../shared/ipc/peer.js';
@@ -33,7 +32,6 @@ export interface Services {
   readonly status: Pick<Status, 'health' | 'isUsable' | 'history' | 'version'>;
   /** Operations of an operator on the store. */
   readonly upkeep: Pick<SharedHandlers, 'backupStore' | 'verifyStore' | 'purgeClient'>;
-  setup(): Promise<SetupReport>;
   recheck(): Promise<void>;
   readonly catalog: Pick<ModelCatalog, 'list' | 'findModel'>;
   readonly router: Pick<ModelRouter, 'route'>;
@@ -93,7 +91,6 @@ function statusHandlers(services: Services) {
       await services.recheck();
       return healthText(true);
     },
-    setup: () => services.setup(),
   } satisfies Partial<SharedHandlers>;
 }
 

@@ -1,6 +1,7 @@
 import type { OperatorAct } from '../../shared/acts.js';
 import type { HealthBody, ReadinessBody, ReasonBody } from '../../shared/api/health.js';
 import type { ModelCapabilities } from '../../shared/api/models.js';
+import type { CheckReport } from '../../shared/api/setup.js';
 import type { LimitUse, UsageGroup, UsageRow } from '../../shared/api/usage.js';
 import type { JobForm } from '../../shared/background.js';
 import type { Clock } from '../../shared/clock.js';
@@ -51,6 +52,7 @@ import type { Counts, Store } from '../store/contract/store.js';
 import type { StoreTable } from '../store/contract/tables.js';
 import type { Bill } from '../store/contract/usage.js';
 import type { TokenCounter } from '../threads/token-counter.js';
+import type { Addresses } from '../workers/addresses.js';
 import type { FeatureHooks } from './feature-hooks.js';
 import type { StoredKind } from './stored-kind.js';
 
@@ -107,7 +109,9 @@ type JobTotals = Readonly<
 
 /** Parts of the primary that features may use. All of them exist before the first job. */
 export interface PrimaryCore {
-  readonly host: Pick<Host, 'clock' | 'random' | 'product' | 'heap' | 'searchPath'> & { readonly log: Logger<string> };
+  readonly host: Pick<Host, 'termination' | 'clock' | 'random' | 'product' | 'heap' | 'searchPath'> & {
+    readonly log: Logger<string>;
+  };
   readonly store: Pick<
     Store,
     'answers' | 'tables' | 'jobs' | 'files' | 'responses' | 'upkeep' | 'openText' | 'isShared'
@@ -117,17 +121,19 @@ export interface PrimaryCore {
     'hasAccess' | 'optionsOf' | 'recordPerson' | 'recordJobGroups' | 'keyClients' | GroupMembers | KeyMembers
   >;
   readonly fileFaults: FileFaults;
+  /** Warnings of the start. */
+  readonly warnings: readonly string[];
+  readonly addresses: Pick<Addresses, 'main' | 'ports'>;
   /** Reports the stored usage of a client; with null, of all clients. */
   readonly usageJournal: { report(client: string | null, order: UsageOrder): UsageRow[] | Promise<UsageRow[]> };
   readonly recentUsage: Pick<RecentUsage, 'searchesOf' | 'spentIn'>;
   /** Knows which models have answered. */
   readonly usage: { answeringModel(requested: string): string };
-  readonly clis: readonly Pick<
-    ModelCli,
-    'name' | 'account' | 'accountName' | 'health' | 'publicName' | 'jobs' | 'lastUsedAt'
-  >[];
+  readonly clis: AtLeastOne<
+    Pick<ModelCli, 'name' | 'account' | 'accountName' | 'health' | 'publicName' | 'jobs' | 'lastUsedAt' | 'adapter'>
+  >;
   readonly router: ModelRouter;
-  readonly catalog: Pick<ModelCatalog, 'resolveName'>;
+  readonly catalog: Pick<ModelCatalog, 'list' | 'resolveName'>;
   /** Starts programs that read files of clients. */
   readonly readerLauncher: Pick<Launcher, 'launch'>;
   readonly config: Config;
@@ -351,6 +357,17 @@ export interface PrimaryPart {
 /** Creates the part of a feature in the primary. Nothing runs before `PrimaryPart.start`. */
 export type CreatePrimaryPart = (core: PrimaryCore) => PrimaryPart;
 
+/**
+ * Checks each model CLI, and returns the set-up. Rejects with a ConfigFault for lines that the service would refuse. With
+ * `asks`, the default model also answers a question.
+ */
+export type CheckSetup = (
+  config: Config,
+  host: Host,
+  features: readonly PrimaryFeature[],
+  asks: boolean,
+) => Promise<CheckReport>;
+
 /** Feature as the primary sees it. */
 export interface PrimaryFeature<V extends FeatureVariables = FeatureVariables>
   extends SharedFeature<V>,
@@ -359,6 +376,8 @@ export interface PrimaryFeature<V extends FeatureVariables = FeatureVariables>
   readonly tables: readonly StoreTable[];
   /** Model CLIs that the feature adds. */
   readonly clis?: AdapterFamily;
+  /** Loads the code of `prompt-relay check`. At most one feature has it. */
+  loadCheck?(): Promise<CheckSetup>;
   /**
    * Opens the port at which a front checks the state of this host; null if it is closed. Rejects with the error of the
    * system. At most one feature has it.

@@ -1,6 +1,4 @@
 import type { BreakerBody, HealthBody, HistoryBody, ReadinessBody, ReasonBody } from '../../shared/api/health.js';
-import type { ModelList } from '../../shared/api/models.js';
-import type { SetupReport } from '../../shared/api/setup.js';
 import type { VersionBody } from '../../shared/api/version.js';
 import { timestamp } from '../../shared/clock.js';
 import type { Config } from '../../shared/config/config.js';
@@ -154,72 +152,11 @@ export class Status {
   }
 }
 
-/** Data for the set-up report. */
-export interface SetupSources {
-  readonly config: Config;
-  readonly host: Pick<Host, 'termination'>;
-  readonly url: string;
-  /** Fields with the URLs of the ports of features; null for a closed port. */
-  readonly portUrls: Readonly<Record<string, string | null>>;
-  /** Names of the API keys. */
-  readonly keys: readonly string[];
-  readonly clis: AtLeastOne<ModelCli>;
-  readonly commandOf: (cli: ModelCli) => readonly string[];
-  readonly models: ModelList;
-  /** Files that a running service reads again. */
-  readonly fileFaults?: Pick<FileFaults, 'files'>;
-  readonly warnings: readonly string[];
-}
-
-/** Returns the fields with the URLs of the ports of features. */
-export function portUrlsOf<P extends { readonly name: string }>(
-  ports: readonly P[],
-  urlOf: (port: P) => string | null,
-): SetupSources['portUrls'] {
-  return Object.fromEntries(ports.map((port) => [`${port.name}_url`, urlOf(port)]));
-}
-
-/** Returns the body of GET /setup, also for `check` without a running service. */
-export function setupReportOf({ config, host, clis, commandOf, models, ...found }: SetupSources): SetupReport {
-  const { containments, fault } = host.termination;
-  const { files = [] } = found.fileFaults ?? {};
-  const setupOf = (cli: ModelCli) => ({ command: commandOf(cli), ...foundBy(cli.health.checks.current) });
-  return {
-    url: found.url,
-    socket: config.socketPath,
-    ...found.portUrls,
-    keys: found.keys,
-    needs_key: config.needsKey,
-    local_users: config.localUsers,
-    allowed_users: config.allowedUsers,
-    workers: config.workers,
-    max_concurrent: config.maxConcurrent,
-    max_queue: config.maxQueue,
-    queue_timeout_ms: config.queueTimeoutMs,
-    execution_timeout_ms: config.executionMs,
-    ...firstAndAll(clis, setupOf),
-    models: models.models.map(({ id, default: isDefault, alias_of: target }) => ({
-      id,
-      default: isDefault,
-      ...(target !== undefined && { alias_of: target }),
-    })),
-    termination: { means: containments.means, no_cgroup: fault },
-    store: { kind: config.store.kind, place: config.store.shown },
-    ...(files.length > 0 && { files }),
-    warnings: found.warnings,
-  };
-}
-
-function foundBy({ adapter, version, status, durationMs, error }: ReadinessEntry) {
-  const unknown = status === 'unknown' ? 'no readiness check has ended yet' : null;
-  return { adapter, version, ready: status === 'ready', duration_ms: durationMs, error: error ?? unknown };
-}
-
 /**
  * Returns the body of the first CLI, and with several CLIs also the bodies of all, with their names. The first account
  * in use stands for each CLI.
  */
-function firstAndAll<B>(accounts: AtLeastOne<ModelCli>, bodyOf: (cli: ModelCli) => B) {
+export function firstAndAll<C extends Pick<ModelCli, 'name'>, B>(accounts: AtLeastOne<C>, bodyOf: (cli: C) => B) {
   const clis = accounts.filter(({ name }, index) => accounts.findIndex((other) => other.name === name) === index);
   const all = clis.length > 1 && { model_clis: clis.map((cli) => ({ cli: cli.name, ...bodyOf(cli) })) };
   return { model_cli: bodyOf(accounts[0]), ...all };

@@ -49,7 +49,6 @@ const list = [
   { method: 'POST', route: '/store/backup', errors: [...readingErrors, 'store_unavailable'] },
   { method: 'POST', route: '/store/verify', errors: [...readingErrors, 'store_unavailable'] },
   { method: 'POST', route: '/store/purge', errors: [...readingErrors, 'store_unavailable'] },
-  { method: 'GET', route: '/setup', errors: accessErrors },
   { method: 'GET', route: '/metrics', errors: accessErrors },
   { method: 'GET', route: '/version', errors: [] },
   { method: 'GET', route: '/models', errors: [] },

@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { setupFields } from '../api/setup.js';
-import type { ConfiguredFeature, FeatureVariables } from '../config/feature-variables.js';
+import type { ConfiguredFeature, FeaturePort, FeatureVariables } from '../config/feature-variables.js';
 import { featureOption, fieldsOf } from '../config/key-option-table.js';
 import type { PublicCode } from '../errors.js';
 import type { Calls } from '../ipc/peer.js';
@@ -90,8 +89,8 @@ export interface SharedFeature<V extends FeatureVariables = FeatureVariables> ex
   /** Routes that accept tools. */
   readonly toolRoutes?: readonly `/${string}`[];
   readonly endpoints: readonly FeatureEndpoint[];
-  /** Returns the endpoints with the options of keys of all features in their bodies, for the documents. */
-  readonly endpointsWith?: (fields: KeyFields) => readonly FeatureEndpoint[];
+  /** Returns the endpoints with the options of keys and the ports of all features in their bodies, for the documents. */
+  readonly endpointsWith?: (fields: KeyFields, ports: readonly FeaturePort[]) => readonly FeatureEndpoint[];
   /** Loads and returns the description of an API of other programs, which only the documents need. */
   readonly describeDoor?: () => DoorDescription;
   /** Loads and returns the endpoints at paths of the APIs of others, which only the documents need. */
@@ -105,22 +104,13 @@ export interface SharedFeature<V extends FeatureVariables = FeatureVariables> ex
 }
 
 /** Returns the calls from workers to the primary, including the calls of features. */
-export function primaryCallsWith(features: readonly Pick<SharedFeature, 'calls' | 'port'>[]): PrimaryCalls {
-  const { setup } = primaryCalls;
-  const withPorts = { setup: { ...setup, answer: setupReportWith(features) } };
-  return Object.assign({}, ...features.map(({ calls }) => calls), primaryCalls, withPorts) as PrimaryCalls;
+export function primaryCallsWith(features: readonly Pick<SharedFeature, 'calls'>[]): PrimaryCalls {
+  return Object.assign({}, ...features.map(({ calls }) => calls), primaryCalls) as PrimaryCalls;
 }
 
 /** Returns the calls from the primary to workers, including the calls of features. */
 export function workerCallsWith(features: readonly Pick<SharedFeature, 'workerCalls'>[]): WorkerCalls {
   return Object.assign({}, ...features.map((feature) => feature.workerCalls), workerCalls) as WorkerCalls;
-}
-
-/** Returns the schema of the set-up report, with the addresses of the ports of features. */
-export function setupReportWith(features: readonly Pick<SharedFeature, 'port'>[]) {
-  const url = (text: string) => z.string().nullable().meta({ description: text });
-  const urls = features.flatMap(({ port }) => (port === undefined ? [] : [[`${port.name}_url`, url(port.urlText)]]));
-  return withFields(setupFields, Object.fromEntries(urls)).readonly().meta({ id: 'SetupReport' });
 }
 
 type WithDoorNames = Pick<SharedFeature, 'toolRoutes'>;

@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { historyBody } from '../api/health.js';
 import { modelEntry, modelList } from '../api/models.js';
-import { setupReport } from '../api/setup.js';
 import { purgeReport, storeBackup, storeReport } from '../api/store.js';
 import { usageGroups } from '../api/usage.js';
 import { versionBody } from '../api/version.js';
@@ -243,7 +242,6 @@ export const primaryCalls = {
   usage: { request: usageOrder, answer: z.object({ text: z.string() }) },
   /** `withPids`: whether to include process ids of workers. */
   health: { request: z.object({ withPids: z.boolean() }), answer: healthText },
-  setup: { request: nothing, answer: setupReport },
   recheck: { request: z.object({ by: actor }), answer: healthText },
   history: { request: z.object({ since: z.number().nullable(), withPids: z.boolean() }), answer: historyBody },
   models: { request: nothing, answer: modelList },

@@ -88,7 +88,3 @@ export function postPurge(primary: Primary, bodies: BodyMemory): AsyncHandler {
     sendJson(res, await primary.call('purgeClient', { client, by: actorOf(res) }));
   };
 }
-
-export function getSetup(primary: Primary): AsyncHandler {
-  return async (_req, res) => sendJson(res, await primary.call('setup', {}));
-}

@@ -2,13 +2,9 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type SectionSources, sectionsOf } from '../../../../src/features/live-status/sections.js';
 import { StatusFeed } from '../../../../src/features/live-status/status-feed.js';
+import { type SetupSources, setupReportOf } from '../../../../src/features/setup-report/report.js';
 import { FileFaults } from '../../../../src/primary/access/file-faults.js';
-import {
-  type SetupSources,
-  Status,
-  type StatusSources,
-  setupReportOf,
-} from '../../../../src/primary/observe/status.js';
+import { Status, type StatusSources } from '../../../../src/primary/observe/status.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { root } from '../../../support/documents/sources.js';
 

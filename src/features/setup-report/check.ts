@@ -1,21 +1,21 @@
+import { FileFaults } from '../../primary/access/file-faults.js';
+import { type AdapterChoice, type AdapterSources, chooseAdapters } from '../../primary/cli/adapters/registry.js';
+import { type AnswerEvent, plainLaunch, type TurnEnd } from '../../primary/cli/contract/adapter.js';
+import { createLogins } from '../../primary/cli/logins.js';
+import { ModelCatalog } from '../../primary/cli/model-catalog.js';
+import { closeClis, createModelClis, type ModelCli } from '../../primary/cli/model-cli.js';
+import { Redactor, secretsOf } from '../../primary/cli/process/redactor.js';
+import { ModelRouter, type Route } from '../../primary/cli/route.js';
+import { SeenClients } from '../../primary/health/evidence.js';
+import type { Host } from '../../primary/lifecycle/host.js';
+import { cliMetrics } from '../../primary/observe/cli-metrics.js';
 import type { CheckReport, TrialAnswer } from '../../shared/api/setup.js';
 import type { Clock } from '../../shared/clock.js';
 import { localUrl } from '../../shared/config/addresses.js';
 import { digestsOf } from '../../shared/config/api-keys.js';
 import { type Config, ConfigFault } from '../../shared/config/config.js';
 import { RelayError, toRelayError } from '../../shared/errors.js';
-import { FileFaults } from '../access/file-faults.js';
-import { type AdapterChoice, type AdapterSources, chooseAdapters } from '../cli/adapters/registry.js';
-import { type AnswerEvent, plainLaunch, type TurnEnd } from '../cli/contract/adapter.js';
-import { createLogins } from '../cli/logins.js';
-import { ModelCatalog } from '../cli/model-catalog.js';
-import { closeClis, createModelClis, type ModelCli } from '../cli/model-cli.js';
-import { Redactor, secretsOf } from '../cli/process/redactor.js';
-import { ModelRouter, type Route } from '../cli/route.js';
-import { SeenClients } from '../health/evidence.js';
-import type { Host } from '../lifecycle/host.js';
-import { cliMetrics } from '../observe/cli-metrics.js';
-import { portUrlsOf, setupReportOf } from '../observe/status.js';
+import { portUrlsOf, setupReportOf } from './report.js';
 
 /**
  * Runs a readiness check of each model CLI and returns the set-up. Rejects with a ConfigFault for lines that the service
@@ -35,7 +35,6 @@ export async function reportSetup(
   const parts = { config, host, names, serials, context, fileFaults: new FileFaults() };
   const logins = createLogins(loginSource, serviceClis, { ...parts, featureOptionsOf: () => ({}), onChange: () => {} });
   context.redactor.replaceTokens(logins.secrets);
-  const { clis } = logins;
   const router = new ModelRouter(names, serviceClis, undefined, logins);
   const firsts = serviceClis.map((cli) => logins.firstOf(cli));
   await Promise.all(firsts.map(({ health }) => health.checks.runCheck('forced')));
@@ -53,7 +52,7 @@ export async function reportSetup(
     url: localUrl(config.host, config.port),
     portUrls: portUrlsOf(config.featurePorts, ({ number }) => (number === null ? null : localUrl(config.host, number))),
     keys: [...config.apiKeys, ...config.namedKeys].map(({ name }) => name),
-    clis,
+    clis: logins.clis,
     commandOf: (cli) => cli.commandLine(),
     models,
     warnings: [

@@ -1,5 +1,5 @@
+import { type SetupSources, setupReportOf } from '../../../../src/features/setup-report/report.js';
 import { features } from '../../../../src/features.js';
-import { type SetupSources, setupReportOf } from '../../../../src/primary/observe/status.js';
 import { setupReport } from '../../../../src/shared/api/setup.js';
 import { loadConfig } from '../../../../src/shared/config/config.js';
 import type { ReadinessEntry } from '../../../../src/shared/health.js';

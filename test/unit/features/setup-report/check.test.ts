@@ -1,4 +1,4 @@
-import { askForTrial, trialQuestion } from '../../../../src/primary/api/setup-report.js';
+import { askForTrial, trialQuestion } from '../../../../src/features/setup-report/check.js';
 import { type Turn, unknownUsage } from '../../../../src/primary/cli/contract/adapter.js';
 import type { ModelCli } from '../../../../src/primary/cli/model-cli.js';
 import type { TurnSink } from '../../../../src/primary/cli/process/open-turn.js';
