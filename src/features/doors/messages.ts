@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { modelChoices, optionalModelChoices } from '../../shared/config/values.js';
 import { invalid, type RelayError } from '../../shared/errors.js';
 import type { Message, ToolCall, ToolResult } from '../../shared/job.js';
-import { blankLine, inTurns, withDistinctIds } from '../../shared/text/turns.js';
+import { blankLine, inTurns } from '../../shared/text/turns.js';
 import { wellFormed } from '../../shared/text/well-formed.js';
 import { mustBeSent } from '../../worker/http/body.js';
 import {
@@ -13,6 +13,7 @@ import {
   type ResultPart,
   type ShownPart,
 } from '../../worker/jobs/message-parts.js';
+import { withDistinctIds } from './distinct-ids.js';
 
 const noString = 'must be a string';
 

@@ -10,7 +10,7 @@ import type {
 } from '../../primary/cli/contract/adapter.js';
 import type { TurnTranslation } from '../../primary/jobs/answer-turns.js';
 import { unwrappedText, wrappedText } from '../../shared/text/json-schema.js';
-import { distinctIds } from '../../shared/text/turns.js';
+import { distinctIds } from './distinct-ids.js';
 
 /** Longest tool name that every program and API accepts. */
 const maxNameLength = 64;

@@ -7,7 +7,7 @@ import { invalid, RelayError, storingIsOff } from '../../shared/errors.js';
 import type { AnswerOf, RequestOf } from '../../shared/ipc/peer.js';
 import type { AddedMessage, ContinuedText, JobRequest, Message } from '../../shared/job.js';
 import { chainedInSlices, chainStartInSlices } from '../../shared/text/chain.js';
-import { bytesOfMessages, haveImages, inTurns, messagesBefore, splitAnswer } from '../../shared/text/turns.js';
+import { inTurns, messagesBefore, splitAnswer } from '../../shared/text/turns.js';
 import { checkJsonTexts, queryOf } from '../../worker/http/body.js';
 import type { AsyncHandler, Handler, Primary, Reply } from '../../worker/http/exchange.js';
 import { answerRefusal, refusals } from '../../worker/http/refusal.js';
@@ -28,6 +28,7 @@ import { callInput } from '../doors/tool-offer.js';
 import { bodyWithUser } from './content.js';
 import { responsesBody } from './foreign-responses.js';
 import { sendInputItems } from './input-items.js';
+import { bytesOfMessages, haveImages } from './message-sizes.js';
 import { frameOf, openResponse, responseFormat } from './responses-answer.js';
 import {
   endedJob,

@@ -11,8 +11,9 @@ import type { Config } from '../../shared/config/config.js';
 import { ignoreFailure, invalid, RelayError } from '../../shared/errors.js';
 import type { ContinuedText, JobRequest, Message } from '../../shared/job.js';
 import { chained } from '../../shared/text/chain.js';
-import { bytesOfMessages, haveImages, inTurns } from '../../shared/text/turns.js';
+import { inTurns } from '../../shared/text/turns.js';
 import { callsAsText } from '../doors/calls-as-text.js';
+import { bytesOfMessages, haveImages } from './message-sizes.js';
 
 /** Returns the limits: as many responses as conversations, with a quarter of their text. */
 export function responseLimits(

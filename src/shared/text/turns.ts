@@ -46,38 +46,6 @@ function merged(messages: readonly Message[]): Message {
   };
 }
 
-/**
- * Returns a function that gives each call of a message a distinct id, because a model or a server may repeat one. `others`:
- * the ids of all calls of the message, if they are known; the new ids then do not depend on the order of the calls.
- */
-export function distinctIds(otherIds: readonly string[] = []): (id: string) => string {
-  const reserved = new Set(otherIds);
-  const usedIds = new Set<string>();
-  const counts = new Map<string, number>();
-  return (id) => {
-    let uniqueId = id;
-    let count = counts.get(id) ?? 1;
-    while (usedIds.has(uniqueId) || (uniqueId !== id && reserved.has(uniqueId))) uniqueId = `${id}_${++count}`;
-    counts.set(id, count);
-    usedIds.add(uniqueId);
-    return uniqueId;
-  };
-}
-
-/** Returns messages in which all calls of a message have different ids. The first result with an id belongs to the first such call. */
-export function withDistinctIds(messages: readonly Message[]): Message[] {
-  return messages.map((message) => {
-    const { calls, results } = message;
-    if (calls === undefined && results === undefined) return message;
-    return { ...message, ...(calls && { calls: renamed(calls) }), ...(results && { results: renamed(results) }) };
-  });
-}
-
-function renamed<T extends { readonly id: string }>(parts: readonly T[]): T[] {
-  const ownId = distinctIds(parts.map(({ id }) => id));
-  return parts.map((part) => ({ ...part, id: ownId(part.id) }));
-}
-
 /** Returns the bytes of what the client says about an attachment. */
 function bytesOfContext(attachment: Attachment): number {
   return isDocument(attachment) ? Buffer.byteLength(attachment.context ?? '') : 0;
@@ -88,21 +56,6 @@ export function bytesOfImages(attachments: readonly Attachment[] = []): number {
   return attachments.reduce((sum, each) => sum + each.data.length + bytesOfContext(each), 0);
 }
 
-/** Returns the approximate size of all texts and images of messages, in bytes. */
-export function bytesOfMessages(messages: readonly Message[]): number {
-  let bytes = 0;
-  for (const { text, images, calls = [], results = [] } of messages) {
-    bytes += overheadBytes + Buffer.byteLength(text) + bytesOfImages(images);
-    for (const { input } of calls) bytes += overheadBytes + Buffer.byteLength(input);
-    for (const result of results)
-      bytes += overheadBytes + Buffer.byteLength(result.text) + bytesOfImages(result.images);
-  }
-  return bytes;
-}
-
-/** Size of a message in addition to its texts, which also limits the number of messages. */
-const overheadBytes = 64;
-
 type AttachedParts = { readonly [field in 'images' | 'results']?: Message[field] | undefined };
 
 /** Returns the images and documents of messages, also of tool results. */
@@ -111,10 +64,6 @@ export function attachmentsIn(messages: readonly AttachedParts[]): Attachment[] 
     ...images,
     ...results.flatMap((result) => result.images ?? []),
   ]);
-}
-
-export function haveImages(messages: readonly Message[]): boolean {
-  return attachmentsIn(messages).some((each) => !isDocument(each));
 }
 
 /** Whether the answer to these messages should cite a document. Documents in results of tools cannot be cited. */

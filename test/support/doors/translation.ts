@@ -22,6 +22,7 @@ import { chatFiles, parseChat } from '../../../src/features/openai/chat-request.
 import { completionRequest, parseCompletion } from '../../../src/features/openai/completions.js';
 import { chatBody } from '../../../src/features/openai/foreign-chat.js';
 import { responsesBody } from '../../../src/features/openai/foreign-responses.js';
+import { bytesOfMessages } from '../../../src/features/openai/message-sizes.js';
 import { offlineRoutes } from '../../../src/features/openai/offline.js';
 import { responseFiles } from '../../../src/features/openai/responses-input.js';
 import { repeatedOf } from '../../../src/features/openai/responses-repeated.js';
@@ -38,7 +39,7 @@ import { Inbox, Outbox, type PeerMessage } from '../../../src/shared/ipc/packets
 import { type JobRequest, jobRequest } from '../../../src/shared/job.js';
 import { IdSet } from '../../../src/shared/text/id-set.js';
 import { sampleForTokens } from '../../../src/shared/text/token-sample.js';
-import { bytesOfMessages, messageTexts, requestBytes } from '../../../src/shared/text/turns.js';
+import { messageTexts, requestBytes } from '../../../src/shared/text/turns.js';
 import { readJsonBytes } from '../../../src/worker/http/body.js';
 import { type FileForms, fillFiles } from '../../../src/worker/jobs/file-references.js';
 import { type ParsedRequest, requestOf } from '../../../src/worker/jobs/job-request.js';
