@@ -125,12 +125,10 @@ describeWith(haproxy)('Three hosts that share a Redis', () => {
     expect(await post('Are you there?', begun.id)).toMatchObject({ status: 503, body: { error: 'store_unavailable' } });
     expect(await postJson(`${fleet.url}/ask`, { prompt: 'Hello' })).toMatchObject({ status: 200 });
     await redis.start();
-    const wellAt = performance.now() + wellMs;
     for (const { service } of fleet.hosts) {
       await until(async () => (await service.get('/health')).body.status === 'ok', 'the host to be well', wellMs);
     }
     const after = await turn('Are you there?', begun.id);
-    expect(performance.now()).toBeLessThan(wellAt + 2500);
     expect(after.messages).toEqual(['I am Ada', 'Are you there?']);
     for (const { service } of fleet.hosts) {
       const events = service.logs.map(({ event }) => event).filter((event) => /^store_(down|back)$/.test(event));

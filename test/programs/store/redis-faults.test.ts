@@ -577,10 +577,10 @@ describe('Conversations in Redis', () => {
   });
 
   it('leave no data once they have expired', async () => {
-    using host = await hostAt(server.url, { ttlMs: 1500 });
+    using host = await hostAt(server.url, { ttlMs: 4000 }); // the third lives on during the checks
     await host.run.chat(null, 'one', 'eins');
     await host.run.chat(null, 'two', 'zwei', { client: 'bob' });
-    await new Promise((resolve) => setTimeout(resolve, 1600));
+    await new Promise((resolve) => setTimeout(resolve, 4100));
     const id = await host.run.chat(null, 'three', 'drei');
     const keys = (await server.ask('KEYS', '*')) as string[];
     expect(keys.filter((key) => /:(conversation|turns|list):/.test(key)).toSorted()).toEqual([

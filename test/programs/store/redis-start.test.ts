@@ -1,9 +1,12 @@
 import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
+import type { StoreObserver } from '../../../src/primary/store/contract/store.js';
 import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';
 import { freePort } from '../../support/basics/free-port.js';
+import { until } from '../../support/basics/until.js';
 import { startService } from '../../support/service/service.js';
-import { RedisServer } from '../../support/stores/redis-server.js';
+import { KeptRun } from '../../support/stores/kept.js';
+import { openRedisAt, RedisServer } from '../../support/stores/redis-server.js';
 
 interface Place extends TemporaryFolder {
   readonly port: number;
@@ -158,26 +161,47 @@ async function placeOfRedis(): Promise<Place> {
   return { ...(await temporaryFolder()), port: await freePort() };
 }
 
-describe('A service that cannot use Redis at its start', () => {
-  it.concurrent.each(states)(
-    'answers questions, refuses turns, and recovers without a restart: $name',
-    async (state) => {
-      await using place = await placeOfRedis();
-      await using present = await state.begin(place);
-      const url = `redis://${state.login ?? ''}127.0.0.1:${place.port}${state.path ?? ''}`;
-      await using service = await startService({ env: { MODEL_API_STORE: url } });
-      await service.log('readiness_checked');
-      const { body } = await service.get('/health');
-      expect(body).toMatchObject({ status: 'degraded', reasons: [{ part: 'store', name: 'redis' }] });
-      expect((await service.post('/ask', { prompt: 'Hi' })).status).toBe(200);
-      expect((await service.post('/chat', { message: 'Hi' })).body.error).toBe('store_unavailable');
-      expect(service.logs.filter(({ event }) => event === 'store_down')).toHaveLength(1);
+function urlOf(place: Place, { login = '', path = '' }: Partial<StartState> = {}): string {
+  return `redis://${login}127.0.0.1:${place.port}${path}`;
+}
+
+describe('A store that cannot use Redis at its start', () => {
+  it.concurrent.each(states)('refuses turns, says why once, and recovers: $name', async (state) => {
+    await using place = await placeOfRedis();
+    await using present = await state.begin(place);
+    const limits = { ttlMs: 3_600_000, maxConversations: 1000, clientShare: 250 };
+    const store = await openRedisAt(urlOf(place, state), limits);
+    try {
+      const seen: string[] = [];
+      const [down, back] = ['down', 'back'].map((what) => () => void seen.push(what));
+      store.observe({ done: () => {}, down, back, warned: () => {}, jobLost: () => {} } as StoreObserver);
+      expect([store.isUp, seen]).toEqual([false, ['down']]);
+      const turns = new KeptRun(store.conversations, {}, store.conversations);
+      await expect(turns.chat(null, 'Hi', 'Hello')).rejects.toMatchObject({ code: 'store_unavailable' });
       await present.repair();
-      await service.log('store_back');
-      expect((await service.post('/chat', { message: 'Hi' })).status).toBe(200);
-      expect((await service.get('/health')).body.status).toBe('ok');
-    },
-  );
+      await until(() => store.isUp, 'the store to be back');
+      await turns.chat(null, 'Hi', 'Hello');
+      expect(seen).toEqual(['down', 'back']);
+    } finally {
+      await store.close();
+    }
+  });
+});
+
+it('A service that cannot use Redis at its start answers questions, refuses turns, and recovers without a restart', async () => {
+  await using place = await placeOfRedis();
+  await using redis = new RedisServer(place.port, place, noEviction);
+  await using service = await startService({ env: { MODEL_API_STORE: urlOf(place) } });
+  await service.log('readiness_checked');
+  const { body } = await service.get('/health');
+  expect(body).toMatchObject({ status: 'degraded', reasons: [{ part: 'store', name: 'redis' }] });
+  expect((await service.post('/ask', { prompt: 'Hi' })).status).toBe(200);
+  expect((await service.post('/chat', { message: 'Hi' })).body.error).toBe('store_unavailable');
+  expect(service.logs.filter(({ event }) => event === 'store_down')).toHaveLength(1);
+  await redis.start();
+  await service.log('store_back');
+  expect((await service.post('/chat', { message: 'Hi' })).status).toBe(200);
+  expect((await service.get('/health')).body.status).toBe('ok');
 });
 
 it('A service starts even if it cannot read the usage of its keys today', async () => {

@@ -109,23 +109,25 @@ async function chatThrough(service: Service, chat: object): Promise<void> {
   expect((await service.get('/chat', alice)).text).toContain(marker);
 }
 
-describe.each(['memory', 'sqlite', 'redis'] as const)('A client with store=off, with the store %s', (kind) => {
+describe('A client with store=off', () => {
   it.each([
-    ['its key', 'store=off', ''],
-    ['its group', 'group=lab', '@lab store=off'],
-    ['all clients', 'scopes=ask+chat', '@* store=off'],
-  ])('leaves no content in the store, the folders and the log, by the line of %s', async (_, options, line) =>
-    withPlace(kind, async (place) => {
-      const keys = { MODEL_API_KEYS_FILE: await writeKeys(place, options, line) };
-      await using service = await startService({ env: { ...place.env, ...keys } });
-      await sendAll(service, place.isShared);
-      expect((await service.get('/retention', alice)).body.is_stored).toBe(false);
-      await service.stop();
-      expect(await place.raw()).not.toContain(marker);
-      expect(JSON.stringify(service.logs)).not.toContain(marker);
-      await using after = await startService({ env: { ...place.env, ...keys } });
-      expect((await after.get('/chat', alice)).body.conversations).toEqual([]);
-    }),
+    ['its key', 'memory', 'store=off', ''],
+    ['its group', 'sqlite', 'group=lab', '@lab store=off'],
+    ['all clients', 'redis', 'scopes=ask+chat', '@* store=off'],
+  ] as const)(
+    'leaves no content in the store, the folders and the log, by the line of %s, in %s',
+    async (_, kind, options, line) =>
+      withPlace(kind, async (place) => {
+        const keys = { MODEL_API_KEYS_FILE: await writeKeys(place, options, line) };
+        await using service = await startService({ env: { ...place.env, ...keys } });
+        await sendAll(service, place.isShared);
+        expect((await service.get('/retention', alice)).body.is_stored).toBe(false);
+        await service.stop();
+        expect(await place.raw()).not.toContain(marker);
+        expect(JSON.stringify(service.logs)).not.toContain(marker);
+        await using after = await startService({ env: { ...place.env, ...keys } });
+        expect((await after.get('/chat', alice)).body.conversations).toEqual([]);
+      }),
   );
 });
 
