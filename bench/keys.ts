@@ -126,7 +126,7 @@ function inProcess(): Row {
   const keys = [
     {
       name: 'default',
-      client: 'key default',
+      client: 'key default' as const,
       digest: digestOf(key),
       scopes: [...scopes],
       isCapped: false,

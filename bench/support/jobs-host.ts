@@ -20,7 +20,7 @@ async function accept(url: string, name: string): Promise<void> {
       const id = `${name}-${slot}-${number}`;
       const job = acceptedJob(id, systemClock.now());
       const begunMs = performance.now();
-      await jobs.accept({ ...job, request: { ...job.request, client: `client ${number % clients}` } });
+      await jobs.accept({ ...job, request: { ...job.request, client: `user ${number % clients}` } });
       process.send?.({ id, ms: performance.now() - begunMs });
     }
   };

@@ -17,7 +17,7 @@ export interface StoreOrder {
 }
 
 const size = Number(process.argv[2]);
-const owner = 'bench';
+const owner = 'key bench';
 const limits = {
   ttlMs: 86_400_000,
   maxConversations: size,

@@ -1,4 +1,5 @@
 import { inLine } from '../shared/async.js';
+import type { ClientText } from '../shared/client.js';
 import { yieldToEventLoop } from '../shared/clock.js';
 import { cliLimits } from '../shared/config/clis.js';
 import type { Config } from '../shared/config/config.js';
@@ -250,7 +251,7 @@ function createAccess({ config, host, names, hosts }: StartInput) {
   const clients = new Clients(config, clock);
   clients.replaceNamedKeys(applicableLines(config, names.reportCosts));
   const fileFaults = new FileFaults();
-  const ratesOf = (client: string) => clients.ratesOf(client);
+  const ratesOf = (client: ClientText) => clients.ratesOf(client);
   const rateLimit = hosts?.rateLimit(ratesOf) ?? new RateLimit(ratesOf, clock);
   const keyAttempts = new KeyAttempts(clock, (client, seconds) => log.warn('wrong_keys', { client, seconds }));
   const redactor = new Redactor(secretsOf(host.env, config), (digest) => clients.hasDigest(digest));
@@ -270,7 +271,7 @@ function createWaitingRoom({ config, host }: StartInput, { clients }: Access, si
 function createConversations({ config, host: { clock }, store, hosts, features }: Hooked, signals: PartSignals) {
   const onRemoved = (cause: RemovalCause, id: string) => signals.send('conversation-removed', cause, id);
   const conversations = new ConversationStore(conversationLimits(config), clock, onRemoved);
-  const mayStore = (client: string) => features.mayStore(client);
+  const mayStore = (client: ClientText) => features.mayStore(client);
   const journal = new UnstoredConversations(store.conversations, mayStore, hosts !== null);
   const journaledConversations = new JournaledConversations(conversations, journal, clock);
   const replica = hosts?.replicaOf(conversations, (id) => signals.send('conversation-outdated', id)) ?? null;
@@ -339,13 +340,13 @@ function createModels(
   };
   const serials = { last: 0 }; // all CLIs number their processes together
   const serviceClis = createModelClis(config, host, names, context, serials);
-  const featureOptionsOf = (client: string) => clients.optionsOf(client).featureOptions;
+  const featureOptionsOf = (client: ClientText) => clients.optionsOf(client).featureOptions;
   const onChange = (removed: readonly ModelCli[]) => signals.send('logins-changed', removed);
   const loginParts = { config, host, names, serials, context, fileFaults, featureOptionsOf, onChange };
   const logins = createLogins(loginSource, serviceClis, loginParts);
   redactor.replaceTokens(logins.secrets);
   for (const cli of logins.unused) metrics.readiness.remove(cli);
-  const routeOptionsOf = (client: string) => ({
+  const routeOptionsOf = (client: ClientText) => ({
     models: clients.optionsOf(client).models,
     groupModels: clients.groupModelsOf(client),
   });

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { clientText } from './client.js';
 import { wireError } from './errors.js';
 import { operations, toolForm, waitReasons } from './job.js';
 
@@ -51,7 +52,7 @@ const time = z.number();
 export const jobView = z
   .object({
     id: z.string(),
-    client: z.string(),
+    client: clientText,
     /** First words of the prompt. The text is empty if it is unknown, and in a list of all clients. */
     title: z.string(),
     operation: z.enum(operations),
@@ -85,7 +86,7 @@ export type AcceptedView = z.infer<typeof acceptedView>;
  * callers' jobs follow, which come before all background jobs; the store gets only values for background jobs.
  */
 export const jobListOrder = z.object({
-  client: z.string().nullable(),
+  client: clientText.nullable(),
   status: z.enum(jobStatuses).nullable(),
   before: z.int().nullable(),
   limit: z.int(),
@@ -93,11 +94,11 @@ export const jobListOrder = z.object({
 export type JobListOrder = z.infer<typeof jobListOrder>;
 
 /** Request to cancel a caller's job. `isAdmin`: whether the job may belong to any client. */
-export const callerOrder = z.object({ id: z.string(), client: z.string(), isAdmin: z.boolean() }).readonly();
+export const callerOrder = z.object({ id: z.string(), client: clientText, isAdmin: z.boolean() }).readonly();
 export type CallerOrder = z.infer<typeof callerOrder>;
 
 /** Caller's job that was cancelled. */
-export const callerJob = z.object({ client: z.string(), requestId: z.string() }).readonly();
+export const callerJob = z.object({ client: clientText, requestId: z.string() }).readonly();
 export type CallerJob = z.infer<typeof callerJob>;
 
 export const jobPage = z.object({ jobs: z.array(jobView), next: z.int().nullable() });

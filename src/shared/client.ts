@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { z } from 'zod';
 
 /**
  * Client of a request as a value. The service passes it on and stores it as one text, which `encodeClient` writes: the
@@ -22,13 +23,28 @@ interface MadeKeyName {
   readonly id: string;
 }
 
+/**
+ * Text of an identity, such as `key alice`, `sso ada@example.org` or `address 192.0.2.1`. The compiler refuses other texts,
+ * such as a name without its kind.
+ */
+export type ClientText = `${Identity['kind']} ${string}`;
+
+/** Name under which the usage of a group of people is counted. */
+type GroupUsageName = `group ${string}`;
+
+/** Name under which usage is counted in addition to that of its clients: for a group, or for one model. */
+export type AddedUsage = GroupUsageName | `${ClientText}/%${string}`;
+
+/** Name under which usage is counted: a client, a name in addition, or the sum of several clients (`other`). */
+export type UsageName = ClientText | AddedUsage | `other ${string}`;
+
 /** Returns the text of an identity: its kind, then its name, the key of a person and the sub-client with slashes between. */
-export function encodeClient(identity: Identity): string {
+export function encodeClient(identity: Identity): ClientText {
   const { kind, name } = identity;
   const parts = [kind === 'made' ? `${name}~${identity.id}` : name];
   if (kind === 'sso' && identity.key !== undefined) parts.push(`${identity.key.name}~${identity.key.id}`);
   if ('user' in identity && identity.user !== undefined) parts.push(shortUser(identity.user));
-  return writeClientId({ kind, name: parts.join('/') });
+  return `${kind} ${parts.join('/')}`;
 }
 
 const maxPlainUser = 64;
@@ -42,17 +58,17 @@ function shortUser(name: string): string {
 }
 
 /** Returns the client for an API key of the operator. */
-export function keyClient(name: string): string {
+export function keyClient(name: string): ClientText {
   return encodeClient({ kind: 'key', name });
 }
 
 /** Returns the client for a user of this machine. */
-export function userClient(name: string): string {
+export function userClient(name: string): ClientText {
   return encodeClient({ kind: 'user', name });
 }
 
 /** Returns the client for a person whom a trusted proxy has signed on. */
-export function ssoClient(name: string): string {
+export function ssoClient(name: string): ClientText {
   return encodeClient({ kind: 'sso', name });
 }
 
@@ -60,21 +76,22 @@ export function ssoClient(name: string): string {
  * Returns the client for all callers from an address. `addressOf` returns the same address for all callers of this
  * machine.
  */
-export function addressClient(address: string): string {
+export function addressClient(address: string): ClientText {
   return encodeClient({ kind: 'address', name: address });
 }
 
 /** Returns the client for a sub-client of a key. */
-export function subClient(key: string, user: string): string {
-  const { kind, name } = readClientId(key);
-  return writeClientId({ kind, name: `${name}/${shortUser(user)}` });
+export function subClient(key: ClientText, user: string): ClientText {
+  return `${key}/${shortUser(user)}`;
 }
 
 /**
  * Returns the holder of a client, with whom it shares limits and accounts: the person who has made a key, the
  * key of a sub-client, and any other client itself.
  */
-export function holderOf(client: string): string {
+export function holderOf(client: ClientText): ClientText;
+export function holderOf(client: UsageName): UsageName;
+export function holderOf(client: UsageName): UsageName {
   return upTo(client, mayHaveParts(client) ? client.indexOf('/') : -1);
 }
 
@@ -82,25 +99,27 @@ export function holderOf(client: string): string {
  * Returns the bounds of the texts of other clients with the holder of this client: these texts are above the first one and
  * below the second one. The bounds are equal if the holder has no other clients.
  */
-export function clientsOfHolder(client: string): readonly [above: string, below: string] {
+export function clientsOfHolder(client: ClientText): readonly [above: string, below: string] {
   const holder = holderOf(client);
   return mayHaveParts(client) ? [`${holder}/`, `${holder}0`] : ['', '']; // in ASCII, 0 follows the slash
 }
 
-/** Returns a function that returns whether a client is this one, or one of its keys and sub-clients. */
-export function isOfClient(owner: string): (client: string) => boolean {
+/** Returns a function that returns whether a text is this client, or one of its keys and sub-clients. */
+export function isOfClient(owner: ClientText): (text: string) => text is ClientText {
   const start = mayHaveParts(owner) ? `${owner}/` : null;
-  return (client) => client === owner || (start !== null && client.startsWith(start));
+  return (text): text is ClientText => text === owner || (start !== null && text.startsWith(start));
 }
 
 /** Returns the client whose options apply: the key of a sub-client, and any other client itself. */
-export function optionHolder(client: string): string {
+export function optionHolder(client: ClientText): ClientText;
+export function optionHolder(client: UsageName): UsageName;
+export function optionHolder(client: UsageName): UsageName {
   const first = mayHaveParts(client) ? client.indexOf('/') : -1;
   return upTo(client, first >= 0 && isOfPerson(client) ? client.indexOf('/', first + 1) : first);
 }
 
 /** Returns the clients for which usage of this client counts: the holder, and if its key is another one, the key. */
-export function spendersOf(client: string): readonly string[] {
+export function spendersOf(client: ClientText): readonly ClientText[] {
   const holder = holderOf(client);
   if (holder === client) return [client];
   const key = optionHolder(client);
@@ -108,56 +127,58 @@ export function spendersOf(client: string): readonly string[] {
 }
 
 /** Whether a slash in the text ends a part: names of users and addresses may contain one. */
-function mayHaveParts(client: string): boolean {
+function mayHaveParts(client: UsageName): boolean {
   return client.startsWith('key ') || isOfPerson(client) || client.startsWith('made ');
 }
 
-function isOfPerson(client: string): boolean {
+function isOfPerson(client: UsageName): boolean {
   return client.startsWith('sso ');
 }
 
-function upTo(client: string, end: number): string {
-  return end < 0 ? client : client.slice(0, end);
+function upTo(client: UsageName, end: number): UsageName {
+  return end < 0 ? client : (client.slice(0, end) as UsageName);
 }
 
-const groupPrefix = 'group ';
-
 /** Returns the name under which usage is counted for a group of people. No client has such a name. */
-export function groupUsage(name: string): string {
-  return groupPrefix + name;
+export function groupUsage(name: string): GroupUsageName {
+  return `group ${name}`;
+}
+
+function isGroupUsage(name: string): name is GroupUsageName {
+  return name.startsWith('group ');
 }
 
 /**
  * Begins the part of a name that has a model. No name of a sub-client or of a key begins with the first one, and no name
  * of a group with a line contains the second one.
  */
-function modelSignOf(owner: string): string {
-  return owner.startsWith(groupPrefix) ? ' %' : '/%';
+function modelSignOf(owner: UsageName): string {
+  return isGroupUsage(owner) ? ' %' : '/%';
 }
 
 /**
  * Returns the name under which the usage of one model is counted, in addition to all usage of its owner: of a client, or
  * the name of the usage of a group. It is deleted with its client, like those of sub-clients.
  */
-export function modelUsage(owner: string, model: string): string {
-  return `${owner}${modelSignOf(owner)}${encodeURIComponent(model)}`;
+export function modelUsage(owner: UsageName, model: string): AddedUsage {
+  return `${owner}${modelSignOf(owner)}${encodeURIComponent(model)}` as AddedUsage;
 }
 
 /** Splits a name as `modelUsage` makes it. The model of any other name is null. */
-export function usedModelIn(name: string): readonly [owner: string, model: string | null] {
+export function usedModelIn(name: UsageName): readonly [owner: UsageName, model: string | null] {
   const sign = modelSignOf(name);
   const at = isAddedUsage(name) ? name.lastIndexOf(sign) : -1;
   const [owner, encoded] = [name.slice(0, Math.max(at, 0)), name.slice(at + sign.length)];
   if (at < 0 || !/^(?:[^%]|%[0-7][0-9A-F])+$/.test(encoded)) return [name, null];
-  return [owner, decodeURIComponent(encoded)];
+  return [owner as UsageName, decodeURIComponent(encoded)];
 }
 
 /**
  * Whether usage is counted under a name in addition to that of its clients: for a group, or for one model. Reports do not
  * show it.
  */
-export function isAddedUsage(name: string): boolean {
-  return name.startsWith(groupPrefix) || (mayHaveParts(name) && name.includes(modelSignOf(name)));
+export function isAddedUsage(name: UsageName): name is AddedUsage {
+  return isGroupUsage(name) || (mayHaveParts(name) && name.includes(modelSignOf(name)));
 }
 
 /** Kinds of clients. `other` is the sum of several clients. */
@@ -168,18 +189,31 @@ export type ClientKind = (typeof clientKinds)[number];
 export const limitKinds = [...clientKinds, 'group', 'service'] as const;
 export type LimitKind = (typeof limitKinds)[number];
 
-/** Client of a request in two words, such as `key alice`, `sso ada@example.org` or `address 192.0.2.1`. */
+/** Kind and name of a client, as reports show them. */
 export interface ClientId {
   readonly kind: ClientKind;
   readonly name: string;
 }
 
-export function readClientId(client: string): ClientId {
+export function readClientId(client: UsageName): ClientId {
   const kind = clientKinds.find((known) => client.startsWith(`${known} `));
   return kind === undefined ? { kind: 'other', name: client } : { kind, name: client.slice(kind.length + 1) };
 }
 
-/** Returns the text of a client in two words. */
-export function writeClientId({ kind, name }: ClientId): string {
-  return kind === 'other' ? name : `${kind} ${name}`;
+/** Returns the name that `readClientId` has read. */
+export function writeClientId(id: ClientId & { readonly kind: Identity['kind'] }): ClientText;
+export function writeClientId(id: ClientId): UsageName;
+export function writeClientId({ kind, name }: ClientId): UsageName {
+  return kind === 'other' && isGroupUsage(name) ? name : `${kind} ${name}`;
 }
+
+const ownKinds = z.enum(clientKinds).exclude(['other']);
+
+/** Checks the text of a client that comes from another process, a store or a request. */
+export const clientText = z.templateLiteral([ownKinds, ' ', z.string()]);
+
+/** Checks a name under which usage is counted. */
+export const usageName = z.templateLiteral([z.enum([...clientKinds, 'group']), ' ', z.string()]);
+
+/** Empty text in place of a client, in logs and stores, if there is none. */
+export const noClient = '' as ClientText;

@@ -1,3 +1,4 @@
+import type { ClientText } from './client.js';
 /** Files as the primary reports them. Times are in milliseconds since the epoch. */
 
 /** Purposes of uploaded files. */
@@ -25,7 +26,7 @@ export interface FileView {
 
 /** Order of a page. `after`: id of the last entry of the previous page. */
 export interface PageOrder {
-  readonly client: string;
+  readonly client: ClientText;
   readonly after: string | null;
   readonly limit: number;
   readonly isAscending: boolean;

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { clientText } from './client.js';
 import { conversationSnapshot, requestChain } from './conversation.js';
 import { wireError } from './errors.js';
 import { documentTypes } from './tables/document-types.js';
@@ -213,7 +214,7 @@ export const jobRequest = z
     requestId: z.string(),
     trace: traceContext.optional(),
     /** Client of the job (see `shared/client.ts`), which owns its conversations. */
-    client: z.string(),
+    client: clientText,
     /** Groups of the person, or of the maker of the key. After the admission only those with a line. */
     groups: z.array(z.string()).readonly().optional(),
     /** Conversation to continue, for `chat`; null for a new one. `mayBegin`: this turn may begin it, too. */

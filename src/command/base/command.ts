@@ -1,3 +1,5 @@
+import type { ClientText } from '../../shared/client.js';
+
 export { CommandError, exitCodes, usageError } from './errors.js';
 
 import type { PurgeReport, StoreBackup, StoreReport } from '../../shared/api/store.js';
@@ -65,7 +67,7 @@ export interface StoreFile {
   backupTo(path: string): Promise<StoreBackup>;
   verify(lifetimes: Pick<NamedStore, 'conversationTtlMs' | 'jobTtlMs'>): Promise<StoreReport>;
   /** Resolves with the number of removed rows of each table. */
-  purge(client: string): Promise<Pick<PurgeReport, 'removed' | 'clients'>>;
+  purge(client: ClientText): Promise<Pick<PurgeReport, 'removed' | 'clients'>>;
   copies(): Promise<string[]>;
   close(): Promise<unknown>;
 }

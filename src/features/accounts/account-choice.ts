@@ -1,10 +1,10 @@
-import { holderOf, optionHolder } from '../../shared/client.js';
+import { type ClientText, holderOf, optionHolder } from '../../shared/client.js';
 
 /** Account of a model CLI as the choice sees it. */
 export interface OwnedAccount {
   /** Name of the account; empty for the login of the service itself. */
   readonly name: string;
-  readonly owners: readonly string[];
+  readonly owners: readonly ClientText[];
 }
 
 /** State of an account that decides which of several eligible ones serves a job. */
@@ -43,7 +43,7 @@ interface PickedAccount<A> {
  * account. If a key names only accounts of other CLIs, it does not limit this CLI; an unknown name does.
  */
 export function eligibleAccounts<A extends OwnedAccount>(
-  client: string,
+  client: ClientText,
   accounts: readonly A[],
   keyAccounts: readonly string[] | null,
   isElsewhere: (name: string) => boolean,

@@ -1,5 +1,5 @@
 import { isAbsolute, normalize } from 'node:path';
-import { clientKinds, ssoClient, writeClientId } from '../../shared/client.js';
+import { type ClientText, clientText, ssoClient } from '../../shared/client.js';
 import { shellWords } from '../../shared/config/clis.js';
 import { personName } from '../../shared/config/people.js';
 import { accountNamePattern } from '../../shared/config/values.js';
@@ -15,7 +15,7 @@ export interface AccountLine {
   /** Absolute path of the file with the token; null if the login is in a HOME. */
   readonly tokenFile: string | null;
   /** Clients that the account serves, such as `key ada`; if empty, it serves clients without an account. */
-  readonly owners: readonly string[];
+  readonly owners: readonly ClientText[];
   /** Maximum number of running jobs; null if only the slots and the CLI limit them. */
   readonly maxRunning: number | null;
   /** Whether it serves only while the others that a client may use cannot. */
@@ -30,7 +30,7 @@ export interface ClosedAccount {
   /** Name or kind of its model CLI; null if the line has none. */
   readonly cli: string | null;
   /** Clients that the line names. */
-  readonly owners: readonly string[];
+  readonly owners: readonly ClientText[];
   /** Number of the line in the file. */
   readonly line: number;
 }
@@ -96,7 +96,7 @@ function closedAccountIn(line: string, number: number): ClosedAccount {
 }
 
 /** Returns the owners that a word may name. The name of a person may contain a plus. */
-function ownersNamed(word: string): string[] {
+function ownersNamed(word: string): ClientText[] {
   const owners = ownersIn(word);
   if (owners.length > 0) return owners;
   const names = word.split(/[^\w.@/~+-]+/).flatMap((text) => {
@@ -109,7 +109,7 @@ function ownersNamed(word: string): string[] {
 }
 
 /** Returns the owner in an array; an empty array if the text is none. */
-function ownersIn(text: string): string[] {
+function ownersIn(text: string): ClientText[] {
   try {
     return [readOwner(text)];
   } catch {
@@ -171,16 +171,15 @@ function readPath(value: string): string {
   return normalize(value).replace(/(?<=.)\/$/, '');
 }
 
-function readOwner(text: string): string {
+function readOwner(text: string): ClientText {
   const person = /^sso:(.*)$/.exec(text)?.[1];
   if (person !== undefined && personName.test(person)) return ssoClient(person);
-  const [, word, name = ''] = ownerPattern.exec(text) ?? [];
-  const kind = clientKinds.find((each) => each === word);
+  const [, kind, name = ''] = ownerPattern.exec(text) ?? [];
   if (kind === undefined || (kind === 'user' && name.includes('/')))
     throw new Error(
       'must be API keys, local users and people who sign on, joined by +, such as key:ada+user:ada+sso:ada@example.org',
     );
-  return writeClientId({ kind, name });
+  return clientText.parse(`${kind} ${name}`);
 }
 
 function readJobs(value: string): number {

@@ -8,7 +8,7 @@ import type { CliProgram } from '../../primary/cli/process/program.js';
 import type { Secret } from '../../primary/cli/process/redactor.js';
 import type { AccountJob } from '../../primary/cli/route.js';
 import { setNewest } from '../../shared/bounded-map.js';
-import { optionHolder, readClientId } from '../../shared/client.js';
+import { type ClientText, optionHolder, readClientId } from '../../shared/client.js';
 import type { Config, Environment } from '../../shared/config/config.js';
 import type { Logger } from '../../shared/log/logger.js';
 import { fileFault } from '../../shared/text/system-error.js';
@@ -82,7 +82,7 @@ export class CliAccounts implements Logins {
   /** The logins of the service, one for each CLI. */
   readonly #serviceClis: AtLeastOne<ModelCli>;
   readonly #parts: AccountParts;
-  readonly #accountsOf: (client: string) => readonly string[] | null;
+  readonly #accountsOf: (client: ClientText) => readonly string[] | null;
   readonly #isShared: boolean;
   #named: ReadonlyMap<string, NamedAccount> = new Map();
   /** Accounts whose lines have faults. */
@@ -108,7 +108,7 @@ export class CliAccounts implements Logins {
   constructor(
     serviceClis: AtLeastOne<ModelCli>,
     parts: AccountParts,
-    accountsOf: (client: string) => readonly string[] | null,
+    accountsOf: (client: ClientText) => readonly string[] | null,
     first: PreparedAccounts = noAccounts,
     isShared = false,
   ) {
@@ -148,7 +148,7 @@ export class CliAccounts implements Logins {
     );
   }
 
-  warnings(keyClients: readonly string[]): string[] {
+  warnings(keyClients: readonly ClientText[]): string[] {
     return ownerWarnings(this.named, keyClients);
   }
 
@@ -254,7 +254,7 @@ export class CliAccounts implements Logins {
     return weightOf(health.windows.current, circuit, this.#parts.host.clock.now());
   }
 
-  mayServe(cli: ModelCli, client: string): boolean {
+  mayServe(cli: ModelCli, client: ClientText): boolean {
     return this.#eligible(cli, client).includes(cli);
   }
 
@@ -262,7 +262,7 @@ export class CliAccounts implements Logins {
     for (const cli of this.clis) if (!this.#started.has(cli)) this.#startCli(cli);
   }
 
-  #eligible(cli: ModelCli, client: string): readonly ModelCli[] {
+  #eligible(cli: ModelCli, client: ClientText): readonly ModelCli[] {
     const keyAccounts = this.#accountsOf(client);
     const accounts = this.clis.filter(({ name }) => name === cli.name);
     if (this.#named.size + this.#closed.length === 0 && keyAccounts === null) return accounts;
@@ -351,9 +351,12 @@ export function isolationWarnings(
 }
 
 /** Returns warnings about accounts with an owner that is no API key, perhaps because of a misspelled name. */
-export function ownerWarnings(accounts: readonly Pick<ModelCli, 'account'>[], keyClients: readonly string[]): string[] {
+export function ownerWarnings(
+  accounts: readonly Pick<ModelCli, 'account'>[],
+  keyClients: readonly ClientText[],
+): string[] {
   const known = new Set(keyClients);
-  const isUnknown = (owner: string) => isKey(owner) && !known.has(optionHolder(owner));
+  const isUnknown = (owner: ClientText) => isKey(owner) && !known.has(optionHolder(owner));
   return accounts.flatMap(({ account }) => {
     const unknown = account?.owners.filter(isUnknown) ?? [];
     const names = unknown.map((owner) => readClientId(owner).name).join(', ');
@@ -362,7 +365,7 @@ export function ownerWarnings(accounts: readonly Pick<ModelCli, 'account'>[], ke
   });
 }
 
-function isKey(owner: string): boolean {
+function isKey(owner: ClientText): boolean {
   const { kind } = readClientId(owner);
   return kind === 'key' || kind === 'made';
 }

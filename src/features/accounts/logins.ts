@@ -5,6 +5,7 @@ import type { ModelCli } from '../../primary/cli/model-cli.js';
 import type { AtLeastOne } from '../../primary/cli/models.js';
 import { findProgram } from '../../primary/cli/process/program.js';
 import { endsWell } from '../../primary/lifecycle/host.js';
+import type { ClientText } from '../../shared/client.js';
 import type { Environment } from '../../shared/config/config.js';
 import { accountsSource } from './account-login.js';
 import { type AccountsSource, CliAccounts, isolationWarnings, noAccounts, watchAccountsFile } from './accounts.js';
@@ -64,7 +65,7 @@ function createAccounts(
   parts: LoginsParts,
   isShared: boolean,
 ): CliAccounts {
-  const accountsOf = (client: string) => accountsIn(parts.featureOptionsOf(client));
+  const accountsOf = (client: ClientText) => accountsIn(parts.featureOptionsOf(client));
   const accounts = new CliAccounts(serviceClis, parts, accountsOf, source?.first, isShared);
   if (source !== null) accounts.watch(watchAccountsFile(accounts, source, parts, parts.host));
   return accounts;

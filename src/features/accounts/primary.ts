@@ -1,7 +1,7 @@
 import type { CreatePrimaryPart, PrimaryCore } from '../../primary/features/feature.js';
 import { breakerBodyOf } from '../../primary/observe/status.js';
 import type { AccountBody, AccountList } from '../../shared/api/accounts.js';
-import { holderOf, optionHolder } from '../../shared/client.js';
+import { type ClientText, holderOf, optionHolder } from '../../shared/client.js';
 import { type Clock, timestamp } from '../../shared/clock.js';
 import type { Handlers } from '../../shared/ipc/peer.js';
 import { weightOf } from './quota-share.js';
@@ -30,12 +30,12 @@ function weightNow({ health }: Pick<PrimaryCore['clis'][number], 'health'>, cloc
 export function accountList(
   clis: PrimaryCore['clis'],
   clock: Pick<Clock, 'now'>,
-  owner: string | null,
+  owner: ClientText | null,
   withOpen: boolean,
 ): AccountList {
   const bodies = clis.map((cli) => accountBodyOf(cli, clock));
   if (owner === null) return { count: bodies.length, accounts: bodies };
-  const ownNames = new Set([owner, optionHolder(owner), holderOf(owner)]);
+  const ownNames = new Set<string>([owner, optionHolder(owner), holderOf(owner)]);
   const accounts = bodies.flatMap((body) => {
     const owners = body.owners.filter((each) => ownNames.has(each));
     return owners.length > 0 || (withOpen && body.owners.length === 0) ? [{ ...body, owners }] : [];

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { accountList } from '../../shared/api/accounts.js';
+import { clientText } from '../../shared/client.js';
 import type { FeatureVariables, ValuesOf } from '../../shared/config/feature-variables.js';
 import type { FeatureKeyOption } from '../../shared/config/key-option-table.js';
 import { accountNamePattern, flag, text } from '../../shared/config/values.js';
@@ -60,7 +61,7 @@ export function accountsIn(options: Readonly<Record<string, string>>): readonly 
 
 export const calls = {
   /** Returns all accounts, or those of the client `owner`. `withOpen`: also those without owners. */
-  listAccounts: { request: z.object({ owner: z.string().nullable(), withOpen: z.boolean() }), answer: accountList },
+  listAccounts: { request: z.object({ owner: clientText.nullable(), withOpen: z.boolean() }), answer: accountList },
 };
 
 export const endpoints = [

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { clientText } from '../../shared/client.js';
 import type { Peer } from '../../shared/ipc/peer.js';
 import type { WorkerCalls } from '../../shared/ipc/protocol.js';
 import type { Primary } from '../../worker/http/exchange.js';
@@ -6,7 +7,7 @@ import type { Primary } from '../../worker/http/exchange.js';
 export const calls = {
   /** Estimates the total number of tokens of all texts. */
   countTokens: {
-    request: z.object({ texts: z.array(z.string()).readonly(), client: z.string(), model: z.string().nullable() }),
+    request: z.object({ texts: z.array(z.string()).readonly(), client: clientText, model: z.string().nullable() }),
     answer: z.object({ tokens: z.int() }),
   },
 };

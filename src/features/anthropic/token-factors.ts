@@ -2,7 +2,7 @@ import type { LearnedSizes } from '../../primary/cli/model-sizes.js';
 import type { Route } from '../../primary/cli/route.js';
 import type { TokenCounter } from '../../primary/threads/token-counter.js';
 import { setNewest } from '../../shared/bounded-map.js';
-import { holderOf } from '../../shared/client.js';
+import { type ClientText, holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import type { JobRequest } from '../../shared/job.js';
 import { attachmentsIn } from '../../shared/text/turns.js';
@@ -65,7 +65,7 @@ export class TokenFactors {
   }
 
   /** Returns where to add an observation; null if the last one of this client is too recent. */
-  #begin(route: FactorRoute, client: string) {
+  #begin(route: FactorRoute, client: ClientText) {
     const key = keyOf(route);
     const clients: Observations = this.#observed.get(key) ?? new Map();
     setNewest(this.#observed, key, clients, maxModels);

@@ -1,6 +1,7 @@
 import type { Sharer } from '../../primary/fairness/fair-share.js';
 import type { BackgroundHooks, BackgroundPart } from '../../primary/jobs/background-part.js';
 import type { AcceptedJob } from '../../primary/store/contract/jobs.js';
+import type { ClientText } from '../../shared/client.js';
 import { requestBytes } from '../../shared/text/turns.js';
 import type { EventLog } from './event-log.js';
 
@@ -26,7 +27,7 @@ export class AcceptedPart implements BackgroundPart, Sharer {
     this.hooks = hooks;
   }
 
-  get client(): string {
+  get client(): ClientText {
     return this.accepted.request.client;
   }
 

@@ -1,5 +1,6 @@
 import type { AcceptedBody, ListedJob } from '../../shared/api/jobs.js';
 import type { AcceptedView, JobForm, JobView } from '../../shared/background.js';
+import type { ClientText } from '../../shared/client.js';
 import { timestamp } from '../../shared/clock.js';
 import { RelayError } from '../../shared/errors.js';
 import type { JobDone } from '../../shared/job.js';
@@ -93,7 +94,7 @@ export function cancelledBy(isAdmin: boolean): Pick<ListedJob, 'cancelled_by'> {
 /** Id of a background job, and the client that requests its answer. */
 interface JobKey {
   readonly id: string;
-  readonly client: string;
+  readonly client: ClientText;
 }
 
 /**
@@ -103,7 +104,7 @@ interface JobKey {
 export async function storedBody(
   primary: Primary | JobCalls,
   job: JobView,
-  client: string,
+  client: ClientText,
   write: (answer: CompletedAnswer) => string,
 ): Promise<SentBody> {
   const { text, end } = await storedAnswer(jobCalls(primary), { id: job.id, client });

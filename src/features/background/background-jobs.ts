@@ -19,7 +19,7 @@ import {
 } from '../../primary/store/contract/jobs.js';
 import { orAborted, withResolvers } from '../../shared/async.js';
 import type { AcceptedView, JobForm, JobView } from '../../shared/background.js';
-import { holderOf } from '../../shared/client.js';
+import { type ClientText, holderOf } from '../../shared/client.js';
 import { type Clock, delay } from '../../shared/clock.js';
 import { RelayError, storeUnavailable, storingIsOff } from '../../shared/errors.js';
 import { newId } from '../../shared/ids.js';
@@ -73,7 +73,7 @@ export interface BackgroundResources {
   readonly clock: Clock;
   readonly clients: Pick<Clients, 'recordJobGroups'>;
   /** Whether contents of a client may be stored. */
-  readonly mayStore: (client: string) => boolean;
+  readonly mayStore: (client: ClientText) => boolean;
 }
 
 /**
@@ -113,7 +113,7 @@ export class BackgroundJobs {
     return this.#open.get(id) ?? null;
   }
 
-  of(client: string): BackgroundJob[] {
+  of(client: ClientText): BackgroundJob[] {
     return [...this.#open.values()].filter(({ request }) => request.client === client);
   }
 
@@ -145,7 +145,7 @@ export class BackgroundJobs {
    * Throws `concurrency_limited` if further jobs of these sizes cannot wait for this client. Of a queue that hosts share,
    * this host knows only the length.
    */
-  checkRoom(client: string, sizes: readonly number[]): void {
+  checkRoom(client: ClientText, sizes: readonly number[]): void {
     const { shared } = this.#resources.store;
     if (shared !== null) {
       if (shared.waiting.count + sizes.length > this.#maxJobs) throw noRoom('all');

@@ -3,6 +3,7 @@ import type { Job } from '../../primary/jobs/job.js';
 import { isCallerId, jobCancelled, type LocalJobs, openStatusOf } from '../../primary/jobs/local-jobs.js';
 import type { JobStore } from '../../primary/store/contract/jobs.js';
 import type { CallerOrder, JobListOrder, JobStatus, JobView, JobViewPage } from '../../shared/background.js';
+import type { ClientText } from '../../shared/client.js';
 import { cancelled } from '../../shared/errors.js';
 import type { RequestOf } from '../../shared/ipc/peer.js';
 import type { JobDone, JobEvent } from '../../shared/job.js';
@@ -47,7 +48,7 @@ export class ClientJobs {
   }
 
   /** Rejects with `not_found`. */
-  async view(id: string, client: string): Promise<JobView> {
+  async view(id: string, client: ClientText): Promise<JobView> {
     const job = this.jobHere(id, client);
     return job === null ? this.#stored.view(await this.#stored.find(id, client)) : this.#viewOfOpen(job);
   }
@@ -56,7 +57,7 @@ export class ClientJobs {
    * Yields all events of a job until it has ended. Stops without an end if another host takes over a job whose answer
    * has begun: the reader must begin anew. Rejects with `not_found`.
    */
-  async *events(id: string, client: string, signal: AbortSignal): AsyncGenerator<JobEvent, void> {
+  async *events(id: string, client: ClientText, signal: AbortSignal): AsyncGenerator<JobEvent, void> {
     const job = this.#openOne(id, client);
     let hasBegun = false;
     for await (const event of job?.background.log.read(signal) ?? []) {
@@ -71,7 +72,11 @@ export class ClientJobs {
   /**
    * Reads a piece of the answer, and the end, of a succeeded job. `from` is in UTF-16 units. Rejects with `not_found`.
    */
-  async answer(id: string, client: string, from: number): Promise<{ readonly text: string; readonly end: JobDone }> {
+  async answer(
+    id: string,
+    client: ClientText,
+    from: number,
+  ): Promise<{ readonly text: string; readonly end: JobDone }> {
     const { end } = await this.#stored.find(id, client);
     if (end?.outcome !== 'ok') throw new Error('only a job that has succeeded has an answer');
     return { text: await this.#stored.text(id, client, from), end: withoutOutput(end) };
@@ -102,19 +107,19 @@ export class ClientJobs {
   }
 
   /** Returns the open turn of a conversation on this host; null if there is none. */
-  openTurnOf(conversationId: string, client: string): Job | null {
+  openTurnOf(conversationId: string, client: ClientText): Job | null {
     return this.#localJobs.openTurnOf(conversationId, client);
   }
 
   /** Resolves with an open job on this host; null for an ended one. Rejects with `not_found`. */
-  async openJob(id: string, client: string): Promise<Job | null> {
+  async openJob(id: string, client: ClientText): Promise<Job | null> {
     const job = this.jobHere(id, client);
     if (job === null) await this.#stored.find(id, client);
     return job;
   }
 
   /** Returns an open job on this host; null for any other job. */
-  jobHere(id: string, client: string): Job | null {
+  jobHere(id: string, client: ClientText): Job | null {
     return isCallerId(id) ? this.#localJobs.callerJob({ id, client, isAdmin: false }) : this.#openOne(id, client);
   }
 
@@ -150,13 +155,13 @@ export class ClientJobs {
     return 'cancelled';
   }
 
-  #ownerHere(id: string, { client, isAdmin }: CallerOrder): string | null {
+  #ownerHere(id: string, { client, isAdmin }: CallerOrder): ClientText | null {
     const owner = this.#jobs.get(id)?.request.client ?? null;
     return isAdmin || owner === client ? owner : null;
   }
 
   /** Cancels an open job; an ended one is unchanged. Resolves with the resulting view. `by`: see `jobCancelled`. */
-  async cancel(id: string, client: string, by: string | null = null): Promise<JobView> {
+  async cancel(id: string, client: ClientText, by: string | null = null): Promise<JobView> {
     const job = this.#openOne(id, client);
     // Several hosts may get this request at the same moment: the store decides who cancelled a waiting job.
     const isUndecided = job?.background.isLeased === true && !job.background.mayHaveStarted;
@@ -166,7 +171,7 @@ export class ClientJobs {
   }
 
   /** Cancels and removes all jobs of a client. Resolves with their number. */
-  async removeOf(client: string): Promise<number> {
+  async removeOf(client: ClientText): Promise<number> {
     await this.#jobs.cancel(this.#jobs.of(client), cancelled('everything of this client is removed'));
     for (let count = 0; ; ) {
       const { jobs } = await this.#store.list({ client, status: null, before: null, limit: removedAtOnce });
@@ -176,7 +181,7 @@ export class ClientJobs {
     }
   }
 
-  #openOne(id: string, client: string): BackgroundJob | null {
+  #openOne(id: string, client: ClientText): BackgroundJob | null {
     const job = this.#jobs.get(id);
     return job?.request.client === client ? job : null;
   }

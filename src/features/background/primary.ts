@@ -1,5 +1,6 @@
 import type { CreatePrimaryPart, FeatureMetric, PrimaryCore, PrimaryPart } from '../../primary/features/feature.js';
 import type { JobRecord } from '../../primary/store/contract/jobs.js';
+import type { ClientText } from '../../shared/client.js';
 import type { Handlers } from '../../shared/ipc/peer.js';
 import type { JobRequest } from '../../shared/job.js';
 import { type BackgroundJob, BackgroundJobs } from './background-jobs.js';
@@ -80,7 +81,7 @@ class BackgroundFeature implements PrimaryPart {
     return this.background.idle();
   }
 
-  async purge(client: string) {
+  async purge(client: ClientText) {
     return { jobs: await this.clientJobs.removeOf(client) };
   }
 }

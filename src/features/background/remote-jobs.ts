@@ -3,6 +3,7 @@ import { jobCancelled } from '../../primary/jobs/local-jobs.js';
 import type { JobRecord } from '../../primary/store/contract/jobs.js';
 import type { SharedJobs } from '../../primary/store/contract/shared-jobs.js';
 import type { CallerJob, CallerOrder, JobView } from '../../shared/background.js';
+import type { ClientText } from '../../shared/client.js';
 import { type Clock, delay } from '../../shared/clock.js';
 import { storeUnavailable } from '../../shared/errors.js';
 import type { JobRequest } from '../../shared/job.js';
@@ -38,7 +39,7 @@ export class RemoteJobs extends StoredJobs {
     return this.#store.position(id);
   }
 
-  override async cancel(id: string, client: string, by: string | null = null): Promise<JobView> {
+  override async cancel(id: string, client: ClientText, by: string | null = null): Promise<JobView> {
     const reason = jobCancelled(by);
     const ended = { status: 'cancelled', endedAt: this.#clock.now(), end: refusedEnd(reason) } as const;
     const lastMs = this.#clock.monotonicMs() + cancelLimitMs;

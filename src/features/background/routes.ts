@@ -11,6 +11,7 @@ import {
   statusQuery,
 } from '../../shared/api/jobs.js';
 import type { JobView } from '../../shared/background.js';
+import type { ClientText } from '../../shared/client.js';
 import { fromWire, invalid, RelayError } from '../../shared/errors.js';
 import { isAdmin } from '../../worker/access/authenticate.js';
 import { OwnStream, ownFormats } from '../../worker/api/ask.js';
@@ -206,7 +207,7 @@ export async function sendJobEvents(
   job: JobView,
   after: LastEvent,
   out: EventStream,
-  client: string,
+  client: ClientText,
   signal: AbortSignal,
 ): Promise<void> {
   const format = new NumberedStream(formatOf(job, offlineRoutes), job.requestId, after);

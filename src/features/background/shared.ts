@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { acceptedView, jobForm, jobListOrder, jobPage, jobStatuses, jobView } from '../../shared/background.js';
+import { clientText } from '../../shared/client.js';
 import type { FeatureVariables } from '../../shared/config/feature-variables.js';
 import { integer } from '../../shared/config/values.js';
 import type { Peer } from '../../shared/ipc/peer.js';
@@ -15,7 +16,7 @@ export const variables = {
 } as const satisfies FeatureVariables;
 
 /** Id of a job, and the client that requests it. */
-const ownedKey = z.object({ id: z.string(), client: z.string() });
+const ownedKey = z.object({ id: z.string(), client: clientText });
 
 export const calls = {
   /** Accepts a background job. `id`: its id, if it must have this one. */

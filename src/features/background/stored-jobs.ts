@@ -1,6 +1,7 @@
 import type { EndedStatus, JobRecord, JobStore } from '../../primary/store/contract/jobs.js';
 import { orAborted } from '../../shared/async.js';
 import type { CallerJob, CallerOrder, JobView } from '../../shared/background.js';
+import type { ClientText } from '../../shared/client.js';
 import { type Clock, delay } from '../../shared/clock.js';
 import { ignoreFailure, RelayError } from '../../shared/errors.js';
 import type { JobEnd, JobEvent, PlacedOutput } from '../../shared/job.js';
@@ -33,7 +34,7 @@ export class StoredJobs {
   }
 
   /** Finds a job. With `client` null, the job may belong to any client. Rejects with `not_found`. */
-  async find(id: string, client: string | null): Promise<JobRecord> {
+  async find(id: string, client: ClientText | null): Promise<JobRecord> {
     const record = await this.#store.find(id, client);
     if (record !== null && (record.endedAt ?? Infinity) >= this.#oldestEnd) return record;
     throw noSuchJob();
@@ -53,7 +54,7 @@ export class StoredJobs {
    * Yields all events of a job until its end. Calls and thoughts are known only at the end; if their order in the stream
    * matters, the text also comes then. Rejects with `not_found`, also if the job is removed during the iteration.
    */
-  async *events(id: string, client: string, signal: AbortSignal): AsyncGenerator<JobEvent, void> {
+  async *events(id: string, client: ClientText, signal: AbortSignal): AsyncGenerator<JobEvent, void> {
     let [lastPosition, hasStart] = [0, false];
     const text = new StoredTextReader((from) => this.#store.text(id, from));
     for (;;) {
@@ -81,14 +82,14 @@ export class StoredJobs {
    * Reads a piece of the answer. Rejects if the job was removed during the read, because the missing text must not look
    * like the end.
    */
-  async text(id: string, client: string, from: number): Promise<string> {
+  async text(id: string, client: ClientText, from: number): Promise<string> {
     const text = await this.#store.text(id, from);
     if (text === '') await this.find(id, client);
     return text;
   }
 
   /** Cancels an open job. `_by`: an administrator, or null for the job's client. Resolves with the resulting view. */
-  async cancel(id: string, client: string, _by: string | null): Promise<JobView> {
+  async cancel(id: string, client: ClientText, _by: string | null): Promise<JobView> {
     return viewOf(await this.find(id, client));
   }
 
@@ -101,7 +102,7 @@ export class StoredJobs {
    * Stores the end of a job, and retries until it succeeds, because the answer was paid for. Resolves with the end that
    * counts, which differs if another host has declared this host dead and has ended the job.
    */
-  async end(id: string, client: string, end: JobEnd, { text, output }: StoredAnswer): Promise<JobEnd> {
+  async end(id: string, client: ClientText, end: JobEnd, { text, output }: StoredAnswer): Promise<JobEnd> {
     const ended = { status: statusOf(end), endedAt: this.#clock.now(), end: withOutput(withoutText(end), output) };
     const answer = answerOf(end, text);
     for (let isFirst = true; ; isFirst = false) {

@@ -9,6 +9,7 @@ import {
   type StoredBatch,
 } from '../../primary/store/contract/files.js';
 import type { JobView } from '../../shared/background.js';
+import type { ClientText } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import type { AnswerOf, RequestOf } from '../../shared/ipc/peer.js';
 import type { JobEnd } from '../../shared/job.js';
@@ -49,8 +50,8 @@ export interface EndedLine {
 /** Background jobs as a batch needs them. */
 export interface LineJobs {
   /** Finds a job that has ended; null if the job is open. Resolves with `missing` if there is no such job. */
-  find(id: string, client: string): Promise<EndedLine | null | 'missing'>;
-  cancel(id: string, client: string): Promise<void>;
+  find(id: string, client: ClientText): Promise<EndedLine | null | 'missing'>;
+  cancel(id: string, client: ClientText): Promise<void>;
   remove(id: string): Promise<void>;
 }
 
@@ -67,7 +68,7 @@ export interface RunParts {
   /** Whether this host may still run its batches. After a pause of the process, another host may run them. */
   readonly isLeased: () => boolean;
   /** Whether the files of a client have room for further results. */
-  readonly hasRoom: (client: string) => Promise<boolean>;
+  readonly hasRoom: (client: ClientText) => Promise<boolean>;
   readonly lineEnded: (api: BatchApi, outcome: LineOutcome) => void;
   /** Called with an error after which the run tries again. Reports a defect. */
   readonly onFailure: (error: unknown) => void;

@@ -6,7 +6,7 @@ import {
   type StoredBatch,
 } from '../../primary/store/contract/files.js';
 import { inLines } from '../../shared/async.js';
-import { holderOf } from '../../shared/client.js';
+import { type ClientText, holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import { invalid, RelayError, storeUnavailable } from '../../shared/errors.js';
 import type { FileView, PageOrder } from '../../shared/files.js';
@@ -30,7 +30,7 @@ const maxBatches = 1000;
 const maxPage = 100;
 
 export interface NewBatch {
-  readonly client: string;
+  readonly client: ClientText;
   readonly caller: BatchCaller;
   readonly api: BatchApi;
   readonly inputFile: string;
@@ -95,7 +95,7 @@ export class Batches {
   }
 
   /** Collects the result of an ended job, if it is the job of a line. */
-  jobEnded(client: string): void {
+  jobEnded(client: ClientText): void {
     for (const run of this.#runs.values()) if (run.batch.client === client) run.wake();
   }
 
@@ -151,7 +151,7 @@ export class Batches {
     }
   }
 
-  async #makeRoom(holder: string): Promise<void> {
+  async #makeRoom(holder: ClientText): Promise<void> {
     const { store } = this.#parts;
     for (const batch of await store.endedBeyond(holder, maxBatches - 1)) {
       // Clients of the other API see the files themselves.
@@ -161,7 +161,7 @@ export class Batches {
   }
 
   /** Rejects with `validation_error` if no batch may be created from this file, which is not read. */
-  async checkInput(client: string, { purpose, lines }: Pick<FileView, 'purpose' | 'lines'>): Promise<void> {
+  async checkInput(client: ClientText, { purpose, lines }: Pick<FileView, 'purpose' | 'lines'>): Promise<void> {
     const field = purpose === 'message_batch' ? 'requests' : 'input_file_id';
     if (purpose !== 'batch' && purpose !== 'message_batch')
       throw invalid('input_file_id', `must be a file of the purpose batch, and this one has ${purpose}`);
@@ -180,7 +180,7 @@ export class Batches {
       throw invalid(field, `cannot run now: a client may have ${maxOpenBatches} unfinished batches`);
   }
 
-  async get(id: string, client: string): Promise<BatchView> {
+  async get(id: string, client: ClientText): Promise<BatchView> {
     return viewOf(await this.#find(id, client));
   }
 
@@ -194,7 +194,7 @@ export class Batches {
   }
 
   /** Cancels a batch. A batch that has ended is unchanged. */
-  async cancel(id: string, client: string): Promise<BatchView> {
+  async cancel(id: string, client: ClientText): Promise<BatchView> {
     await this.#find(id, client);
     const at = this.#parts.clock.now();
     await this.#parts.store.cancelBatch(id, at);
@@ -204,7 +204,7 @@ export class Batches {
   }
 
   /** Removes a batch that has ended, and the files with its results. */
-  async remove(id: string, client: string): Promise<void> {
+  async remove(id: string, client: ClientText): Promise<void> {
     const batch = await this.#find(id, client);
     if (isOpenBatch(batch)) throw invalid('batch', 'has not ended: cancel it first');
     await this.#removeFiles(batch);
@@ -216,7 +216,7 @@ export class Batches {
     for (const file of files) if (file !== null) await this.#parts.store.remove(file);
   }
 
-  async #find(id: string, client: string): Promise<StoredBatch> {
+  async #find(id: string, client: ClientText): Promise<StoredBatch> {
     this.#parts.files.checkOn();
     const batch = await this.#parts.store.findBatch(id, client);
     if (batch === null) throw new RelayError('not_found', 'no such batch');

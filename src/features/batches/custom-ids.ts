@@ -1,3 +1,4 @@
+import type { ClientText } from '../../shared/client.js';
 import { yieldToEventLoop } from '../../shared/clock.js';
 import { invalid } from '../../shared/errors.js';
 import { IdSet } from '../../shared/text/id-set.js';
@@ -15,7 +16,7 @@ const linesAtOnce = 1000;
  */
 export async function refuseRepeatedIds(
   primary: FileCalls,
-  { id, client }: { readonly id: string; readonly client: string },
+  { id, client }: { readonly id: string; readonly client: ClientText },
   signal: AbortSignal,
 ): Promise<void> {
   const known = new IdSet();

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { jobView } from '../../shared/background.js';
+import { clientText } from '../../shared/client.js';
 import type { FeatureVariables, ValuesOf } from '../../shared/config/feature-variables.js';
 import { integer } from '../../shared/config/values.js';
 import type { Peer } from '../../shared/ipc/peer.js';
@@ -27,17 +28,17 @@ export type BatchValues = ValuesOf<typeof variables>;
 
 const nothing = z.object({});
 /** Id of a batch, and the client that requests it. */
-const ownedKey = z.object({ id: z.string(), client: z.string() });
+const ownedKey = z.object({ id: z.string(), client: clientText });
 
 export const calls = {
   /** Checks whether a batch may be created from a file, before the file is read. */
   checkBatch: {
-    request: fileView.unwrap().pick({ purpose: true, lines: true }).extend({ client: z.string() }),
+    request: fileView.unwrap().pick({ purpose: true, lines: true }).extend({ client: clientText }),
     answer: nothing,
   },
   createBatch: {
     request: z.object({
-      client: z.string(),
+      client: clientText,
       caller: batchCaller,
       api: z.string(),
       inputFile: z.string(),

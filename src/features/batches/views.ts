@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { BatchStatus } from '../../primary/store/contract/files.js';
+import { clientText } from '../../shared/client.js';
 import type { AnswerFrame } from '../../shared/text/answer-frame.js';
 
 /** Batches as the primary reports them. Times are in milliseconds since the epoch. */
@@ -57,7 +58,7 @@ export const lineOrder = z
   .object({
     batch: z.string(),
     api: z.string(),
-    client: z.string(),
+    client: clientText,
     jobId: z.string(),
     caller: batchCaller,
     file: z.string(),

@@ -1,5 +1,6 @@
 import type { RecentUsage, Spender, Spent } from '../../primary/access/recent-usage.js';
 import type { LimitAmount, LimitUse } from '../../shared/api/usage.js';
+import type { ClientText } from '../../shared/client.js';
 import { type Clock, timestamp } from '../../shared/clock.js';
 import { type CalendarPeriod, periodEnd } from '../../shared/days.js';
 import { RelayError, retryAfter } from '../../shared/errors.js';
@@ -13,13 +14,13 @@ import type { PeriodLimit } from './options.js';
 export class Budgets {
   readonly #clock: Pick<Clock, 'now'>;
   readonly #usage: Pick<RecentUsage, 'spentIn'>;
-  readonly #budgetsOf: (client: string, groups: readonly string[]) => readonly LimitedUse[];
+  readonly #budgetsOf: (client: ClientText, groups: readonly string[]) => readonly LimitedUse[];
 
   /** `budgetsOf` returns the budgets that limit a client with these groups. */
   constructor(
     clock: Pick<Clock, 'now'>,
     usage: Pick<RecentUsage, 'spentIn'>,
-    budgetsOf: (client: string, groups: readonly string[]) => readonly LimitedUse[],
+    budgetsOf: (client: ClientText, groups: readonly string[]) => readonly LimitedUse[],
   ) {
     this.#clock = clock;
     this.#usage = usage;

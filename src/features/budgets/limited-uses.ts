@@ -1,7 +1,16 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ClientGroup } from '../../primary/access/client-groups.js';
 import type { PrimaryCore } from '../../primary/features/feature.js';
-import { groupUsage, holderOf, type LimitKind, modelUsage, readClientId, spendersOf } from '../../shared/client.js';
+import {
+  type ClientText,
+  groupUsage,
+  holderOf,
+  type LimitKind,
+  modelUsage,
+  readClientId,
+  spendersOf,
+  type UsageName,
+} from '../../shared/client.js';
 import { wholeService } from '../../shared/config/api-keys.js';
 import { type Budget, budgetsIn } from './options.js';
 
@@ -13,7 +22,7 @@ export interface LimitedUse extends Budget {
   readonly name: string;
   readonly kind: LimitKind;
   /** Clients whose usage counts, and the usage of a group; null for all clients. See `spendersOf`. */
-  readonly holders: readonly string[] | null;
+  readonly holders: readonly UsageName[] | null;
 }
 
 type LimitedClients = Pick<PrimaryCore['clients'], 'groups' | 'groupsOf' | 'keysAndPeople' | 'ownOptionsOf'>;
@@ -44,7 +53,7 @@ export class LimitedUses {
    * Returns the budgets that limit a client: of its key, of the person, of the group of its key, of these groups, and of
    * the whole service. By default, the groups are those of its last request.
    */
-  of(client: string, groups?: readonly string[]): LimitedUse[] {
+  of(client: ClientText, groups?: readonly string[]): LimitedUse[] {
     return [
       ...spendersOf(client)
         .toReversed()
@@ -54,7 +63,7 @@ export class LimitedUses {
   }
 
   /** Returns the budgets of a key or a person without those of its holder, and without one that limits nothing. */
-  #usesOf(client: string): LimitedUse[] {
+  #usesOf(client: ClientText): LimitedUse[] {
     const holder = holderOf(client);
     const known = holder === client ? [] : budgetsIn(this.#clients.ownOptionsOf(holder));
     const isOwn = (budget: Budget) => !known.some((each) => isDeepStrictEqual(each, budget));
@@ -80,7 +89,7 @@ export class LimitedUses {
   }
 
   /** Returns those whose usage counts. The usage of one model is counted under one name, for a group with all members. */
-  #holdersOf<H>(holders: H, owner: string, { model }: Budget): H | readonly string[] {
+  #holdersOf<H>(holders: H, owner: UsageName, { model }: Budget): H | readonly UsageName[] {
     return model === undefined ? holders : [modelUsage(owner, this.#resolve(model))];
   }
 }

@@ -1,7 +1,7 @@
 import type { PrimaryCore } from '../../primary/features/feature.js';
 import { figureIn, type UsageRow } from '../../shared/api/usage.js';
 import { jobCounts } from '../../shared/api/usage-csv.js';
-import { holderOf, keyClient, ssoClient, writeClientId } from '../../shared/client.js';
+import { type ClientText, holderOf, keyClient, ssoClient, writeClientId } from '../../shared/client.js';
 import { clientOf, digestOf, type GroupLine, type KeyOptions, plainOptions } from '../../shared/config/api-keys.js';
 import { GroupLines } from '../../shared/config/group-lines.js';
 import type { OptionTable } from '../../shared/config/key-options.js';
@@ -37,7 +37,7 @@ interface CoursesParts extends Pick<PrimaryCore, 'usageJournal'> {
 /** Key of a member, or line of a person who is one. */
 interface MemberLine {
   readonly line: KeyOptions & { readonly name: string };
-  readonly client: string;
+  readonly client: ClientText;
   /** Whether the member was added over HTTP. */
   readonly isKept: boolean;
 }
@@ -90,7 +90,13 @@ export class Courses {
           const client = madeKeyClient(null, { name, id });
           if (taken.has(name)) throw invalid(`logins.${index}`, `another key already has the name ${name}`);
           taken.add(name);
-          const identity = { name, client, digest: digestOf(key), owner: `@${course}`, madeAt: this.#parts.now() };
+          const identity = {
+            name,
+            client,
+            digest: digestOf(key),
+            owner: `@${course}` as const,
+            madeAt: this.#parts.now(),
+          };
           const former = formerOf.get(name);
           made.push({ ...identity, groups: [], ...(former && { former }), ...checked, group: course });
           added.push({ login, name, client, key });
@@ -216,10 +222,10 @@ export class Courses {
   }
 
   /** Returns the members of a course. `usage`: by holder. */
-  #membersOf(course: string, usage: ReadonlyMap<string, Used>): MemberView[] {
+  #membersOf(course: string, usage: ReadonlyMap<string, Used>): (MemberView & { readonly client: ClientText })[] {
     const { clients } = this.#parts;
     const each = eachOf(new GroupLines(clients.groupLines).chainOf(course));
-    const usedBy = (client: string) =>
+    const usedBy = (client: ClientText) =>
       [client, ...clients.formerClientsOf(client)].map((one) => usage.get(one) ?? unused).reduce(sumOf);
     return this.#linesIn(new Set([course])).map(({ line, client, isKept }) => ({
       ...{ name: line.name, client, may_change: isKept, limits: this.#limitTexts(line, isKept ? each : {}) },
@@ -279,8 +285,8 @@ function isCourse({ name, expiresAt = null }: GroupLine): boolean {
 }
 
 /** Returns the clients that each person has had. */
-function clientsByName(members: readonly KnownMember[]): ReadonlyMap<string, readonly string[]> {
-  const clients = new Map<string, string[]>();
+function clientsByName(members: readonly KnownMember[]): ReadonlyMap<string, readonly ClientText[]> {
+  const clients = new Map<string, ClientText[]>();
   for (const { name, client } of members) {
     const known = clients.get(name) ?? [];
     known.push(client);

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { type RecordsPlace, StoredRecords } from '../../primary/features/stored-records.js';
+import { type ClientText, clientText } from '../../shared/client.js';
 
-const record = z.strictObject({ course: z.string(), name: z.string(), client: z.string() });
+const record = z.strictObject({ course: z.string(), name: z.string(), client: clientText });
 export type KnownMember = z.infer<typeof record>;
 
 /** Largest number of records. The oldest are removed first. */
@@ -43,12 +44,12 @@ export class KnownMembers {
   }
 
   /** Returns the records of a client, for its export. */
-  findRecords(client: string): readonly KnownMember[] {
+  findRecords(client: ClientText): readonly KnownMember[] {
     return this.#records.findRecords(client);
   }
 
   /** Forgets clients. Resolves with the number of records. */
-  removeOf(isAmong: (client: string) => boolean): Promise<number> {
+  removeOf(isAmong: (client: ClientText) => boolean): Promise<number> {
     return this.#records.removeOf(isAmong);
   }
 }

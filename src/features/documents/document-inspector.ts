@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { maxDocuments } from '../../shared/api/ask.js';
-import { holderOf } from '../../shared/client.js';
+import { type ClientText, holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import { invalid, RelayError, retryAfter } from '../../shared/errors.js';
 import type { Attachment } from '../../shared/job.js';
@@ -43,7 +43,7 @@ export class DocumentInspector implements JobInspector {
   }
 
   /** Equal documents of a job are inspected once. */
-  async inspectJob<Job extends JobContent>(job: Job, client: string): Promise<Job> {
+  async inspectJob<Job extends JobContent>(job: Job, client: ClientText): Promise<Job> {
     const documents = sentDocuments(job);
     if (documents.length === 0) return job;
     const findings: { readonly document: SentDocument; readonly finding: DocumentFinding }[] = [];
@@ -63,7 +63,7 @@ export class DocumentInspector implements JobInspector {
     return withFindings(job, inspected);
   }
 
-  async #find(document: SentDocument, client: string): Promise<DocumentFinding> {
+  async #find(document: SentDocument, client: ClientText): Promise<DocumentFinding> {
     const { form, mediaType, data } = document;
     const task = { form, mediaType, data };
     if (mediaType === 'text/plain' && data.length <= shortText) return this.#inspectShortText(task);
@@ -72,7 +72,7 @@ export class DocumentInspector implements JobInspector {
   }
 
   /** Counts a document until its inspection has ended. Throws `concurrency_limited` if too many wait. */
-  #reserve(length: number, client: string): Disposable {
+  #reserve(length: number, client: ClientText): Disposable {
     const clientLength = this.#waiting.get(client) ?? 0;
     const isClientFull = clientLength > 0 && clientLength + length > maxClientLength;
     const isFull = this.#waitingLength > 0 && this.#waitingLength + length > maxWaitingLength;
@@ -81,7 +81,7 @@ export class DocumentInspector implements JobInspector {
     return { [Symbol.dispose]: () => this.#add(-length, client) };
   }
 
-  #add(length: number, client: string): void {
+  #add(length: number, client: ClientText): void {
     this.#waitingLength += length;
     const clientLength = (this.#waiting.get(client) ?? 0) + length;
     if (clientLength > 0) this.#waiting.set(client, clientLength);

@@ -1,5 +1,6 @@
 import { StringDecoder } from 'node:string_decoder';
 import type { Message, ToolResult, Turn } from '../../primary/cli/contract/adapter.js';
+import type { ClientText } from '../../shared/client.js';
 import { yieldToEventLoop } from '../../shared/clock.js';
 import { type Attachment, type FileDocument, isDocument } from '../../shared/job.js';
 import { documentTable, readTypes } from '../../shared/tables/document-types.js';
@@ -114,7 +115,11 @@ async function decoded(base64: string): Promise<string> {
 }
 
 /** Returns a function that reads the documents of a client: texts at once, others by the reader of their type. */
-export function documentReader(readers: TextReaders<'readText'>, client: string, signal: AbortSignal): ReadDocument {
+export function documentReader(
+  readers: TextReaders<'readText'>,
+  client: ClientText,
+  signal: AbortSignal,
+): ReadDocument {
   return async (document) => {
     const type = readTypes.find((each) => each === document.mediaType);
     return type === undefined ? decoded(document.data) : readers[type].readText(document, client, signal);

@@ -2,6 +2,7 @@ import type { Launcher } from '../../primary/cli/process/launcher.js';
 import { findProgram } from '../../primary/cli/process/program.js';
 import type { ProcessTree } from '../../primary/cli/terminate/process-tree.js';
 import { cached } from '../../shared/async.js';
+import type { ClientText } from '../../shared/client.js';
 import { type Clock, yieldToEventLoop } from '../../shared/clock.js';
 import { cliError, type RelayError } from '../../shared/errors.js';
 import type { FileDocument } from '../../shared/job.js';
@@ -71,7 +72,7 @@ export class TextReader {
   }
 
   /** Returns the text of a document. Rejects with `cli_error` if no text was found, or a limit was exceeded. */
-  async readText(document: FileDocument, client: string, signal: AbortSignal): Promise<string> {
+  async readText(document: FileDocument, client: ClientText, signal: AbortSignal): Promise<string> {
     const key = `${client}\0${document.digest}`;
     const text = this.#texts.get(key) ?? (await this.#run(document, signal));
     this.#remember(key, text);

@@ -1,5 +1,6 @@
 import type { ModelNames, ModelRouter, Route } from '../../primary/cli/route.js';
 import type { PassedRoute, RouteChoice, RoutedJob, RouteRules } from '../../primary/jobs/route-choice.js';
+import type { ClientText } from '../../shared/client.js';
 import { defaultModelName } from '../../shared/config/values.js';
 import { invalid, RelayError } from '../../shared/errors.js';
 import type { JobRequest, PassReason } from '../../shared/job.js';
@@ -10,7 +11,7 @@ export interface FallbackSettings {
   /** Time for which a background job prefers to wait for its model, in milliseconds. */
   readonly waitMs: number;
   /** Whether another model may answer in place of the one that this client has requested. */
-  readonly mayFallBack: (client: string) => boolean;
+  readonly mayFallBack: (client: ClientText) => boolean;
 }
 
 type FallbackRouter = Pick<ModelRouter, 'findRoute' | 'checkModel' | 'withAccount'> & {

@@ -1,5 +1,6 @@
 import type { CreatePrimaryPart } from '../../primary/features/feature.js';
 import { traceFields } from '../../primary/observe/observers.js';
+import type { ClientText } from '../../shared/client.js';
 import type { PassReason } from '../../shared/job.js';
 import { FallbackRoutes } from './fallback-routes.js';
 import { type FallbackValues, mayFallBackWith, metrics } from './shared.js';
@@ -9,7 +10,7 @@ export function createFallbacks({
   MODEL_API_FALLBACK_WAIT_SECONDS: waitMs,
 }: FallbackValues): CreatePrimaryPart {
   return ({ host: { log }, router, clients }) => {
-    const mayFallBack = (client: string) => mayFallBackWith(clients.optionsOf(client).featureOptions);
+    const mayFallBack = (client: ClientText) => mayFallBackWith(clients.optionsOf(client).featureOptions);
     const routes = new FallbackRoutes(router, { rules, waitMs, mayFallBack });
     const counts = new MoveCounts();
     return {

@@ -1,3 +1,4 @@
+import type { ClientText } from '../../shared/client.js';
 import { invalid, RelayError } from '../../shared/errors.js';
 import type { FileView } from '../../shared/files.js';
 import type { Reply } from '../../worker/http/exchange.js';
@@ -9,7 +10,12 @@ import type { FileCalls } from './shared.js';
  * Finds a file of the purpose user_data for a request of its client. Rejects with `not_found`, and with
  * `validation_error` if the file has another purpose. `path`: field of the request.
  */
-export async function findUserFile(primary: FileCalls, id: string, client: string, path: string): Promise<FileView> {
+export async function findUserFile(
+  primary: FileCalls,
+  id: string,
+  client: ClientText,
+  path: string,
+): Promise<FileView> {
   const file = await primary.call('file', { id, client }).catch((error: unknown) => {
     throw missingIn(path, error);
   });
@@ -18,7 +24,7 @@ export async function findUserFile(primary: FileCalls, id: string, client: strin
 }
 
 /** Reads a whole file. Rejects with `not_found` if the file was removed. `path`: field of the request. */
-export async function readWholeFile(primary: FileCalls, id: string, client: string, path: string): Promise<Buffer> {
+export async function readWholeFile(primary: FileCalls, id: string, client: ClientText, path: string): Promise<Buffer> {
   const pieces: Buffer[] = [];
   try {
     for await (const piece of filePieces(primary, id, client)) pieces.push(piece);
@@ -38,7 +44,7 @@ function missingIn(path: string, error: unknown): unknown {
 export async function* filePieces(
   primary: FileCalls,
   id: string,
-  client: string,
+  client: ClientText,
   { start, end }: { readonly start: number; readonly end?: number } = { start: 0 },
 ): AsyncGenerator<Buffer> {
   for (let from = start; from !== end; ) {
@@ -54,7 +60,7 @@ export async function* filePieces(
 export async function sendFile(
   primary: FileCalls,
   res: Reply,
-  { id, client, bytes }: { readonly id: string; readonly client: string; readonly bytes: number },
+  { id, client, bytes }: { readonly id: string; readonly client: ClientText; readonly bytes: number },
   type: string,
 ): Promise<void> {
   using caller = untilGone(res);

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { clientText } from '../../shared/client.js';
 import type { FeatureVariables, ValuesOf } from '../../shared/config/feature-variables.js';
 import { integer, megabytes, oneOf, seconds } from '../../shared/config/values.js';
 import { type FileView, filePurposes, type PageOrder } from '../../shared/files.js';
@@ -50,18 +51,18 @@ export const fileView = z
 
 /** Schema of `PageOrder`. */
 export const pageOrder = z
-  .object({ client: z.string(), after: z.string().nullable(), limit: z.int(), isAscending: z.boolean() })
+  .object({ client: clientText, after: z.string().nullable(), limit: z.int(), isAscending: z.boolean() })
   .readonly() satisfies z.ZodType<PageOrder>;
 
 const nothing = z.object({});
 /** Id of a file, and the client that requests it. */
-const ownedKey = z.object({ id: z.string(), client: z.string() });
+const ownedKey = z.object({ id: z.string(), client: clientText });
 
 export const calls = {
   /** Begins an upload. */
   createFile: {
     request: z.object({
-      client: z.string(),
+      client: clientText,
       purpose: z.enum(filePurposes),
       name: z.string(),
       mediaType: z.string(),

@@ -1,6 +1,6 @@
 import type { FileStore, StoredBatch, StoredFile } from '../../primary/store/contract/files.js';
 import { inLines } from '../../shared/async.js';
-import { holderOf } from '../../shared/client.js';
+import { type ClientText, holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import { invalid, RelayError, storingIsOff } from '../../shared/errors.js';
 import { type FilePurpose, type FileView, type PageOrder, uploadPurposes } from '../../shared/files.js';
@@ -9,12 +9,12 @@ import type { FileValues } from './shared.js';
 
 /** File that a client uploads, or that a batch writes. */
 export interface NewFile extends Pick<FileView, 'purpose' | 'name' | 'mediaType'> {
-  readonly client: string;
+  readonly client: ClientText;
 }
 
 /** Upload that has all its bytes. A form may name the purpose of a file behind the file. */
 interface WholeUpload extends Pick<FileView, 'id' | 'purpose' | 'lines'> {
-  readonly client: string;
+  readonly client: ClientText;
   readonly ttlMs: number | null;
 }
 
@@ -23,7 +23,7 @@ export class StoredFiles {
   readonly #store: FileStore;
   readonly #settings: FileValues;
   readonly #clock: Pick<Clock, 'now'>;
-  readonly #mayStore: (client: string) => boolean;
+  readonly #mayStore: (client: ClientText) => boolean;
   /** Uploads of one key holder store their pieces one after the other, so that they cannot exceed the limit together. */
   readonly #inLineOf = inLines();
 
@@ -31,7 +31,7 @@ export class StoredFiles {
     store: FileStore,
     settings: FileValues,
     clock: Pick<Clock, 'now'>,
-    mayStore: (client: string) => boolean = () => true,
+    mayStore: (client: ClientText) => boolean = () => true,
   ) {
     this.#store = store;
     this.#mayStore = mayStore;
@@ -74,7 +74,7 @@ export class StoredFiles {
   }
 
   /** Adds bytes to an upload. Rejects with `payload_too_large` if the client exceeds its bytes. */
-  append(id: string, client: string, data: Buffer): Promise<void> {
+  append(id: string, client: ClientText, data: Buffer): Promise<void> {
     const holder = holderOf(client);
     const { MODEL_API_FILES_MB: maxBytes } = this.#settings;
     return this.#inLineOf(holder, async () => {
@@ -91,7 +91,7 @@ export class StoredFiles {
   }
 
   /** Whether the files of a client are below their limit of bytes. */
-  async hasRoom(client: string): Promise<boolean> {
+  async hasRoom(client: ClientText): Promise<boolean> {
     const { bytes } = await this.#store.usageOf(holderOf(client));
     return bytes < this.#settings.MODEL_API_FILES_MB;
   }
@@ -107,7 +107,7 @@ export class StoredFiles {
   }
 
   /** Finds a file that is whole. */
-  async find(id: string, client: string): Promise<FileView> {
+  async find(id: string, client: ClientText): Promise<FileView> {
     this.checkOn();
     const file = await this.#store.find(id, client);
     if (file === null || !file.isWhole) throw noSuchFile();
@@ -116,7 +116,7 @@ export class StoredFiles {
   }
 
   /** Reads a piece of a file, from this byte on; empty at its end. */
-  async read(id: string, client: string, from: number): Promise<Buffer> {
+  async read(id: string, client: ClientText, from: number): Promise<Buffer> {
     const { bytes } = await this.find(id, client);
     const piece = await this.#store.read(id, from);
     if (piece.length === 0 && from < bytes) throw noSuchFile(); // removed during the read
@@ -131,7 +131,7 @@ export class StoredFiles {
   }
 
   /** Removes a file, also one whose upload was broken. */
-  async remove(id: string, client: string): Promise<void> {
+  async remove(id: string, client: ClientText): Promise<void> {
     this.checkOn();
     const file = await this.#store.find(id, client);
     if (file === null) throw noSuchFile();

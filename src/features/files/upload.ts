@@ -1,4 +1,5 @@
 import type { Request } from 'express';
+import type { ClientText } from '../../shared/client.js';
 import { invalid } from '../../shared/errors.js';
 import { type FilePurpose, type FileView, uploadPurposes } from '../../shared/files.js';
 import { piecesOf } from '../../shared/text/well-formed.js';
@@ -57,7 +58,7 @@ export async function receiveFile(
 /** Adds a file whose bytes this worker has. */
 export async function storeFile(
   primary: FileCalls,
-  { client, purpose, name }: { readonly client: string; readonly purpose: FilePurpose; readonly name: string },
+  { client, purpose, name }: { readonly client: ClientText; readonly purpose: FilePurpose; readonly name: string },
   lines: Iterable<string>,
 ): Promise<string> {
   const { id } = await primary.call('createFile', { client, purpose, name, mediaType: 'application/jsonl' });

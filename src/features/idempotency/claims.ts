@@ -5,7 +5,7 @@ import {
   nameOfKey,
   type RecordedAnswer,
 } from '../../primary/store/contract/answers.js';
-import { holderOf } from '../../shared/client.js';
+import { type ClientText, holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import { RelayError, retryAfter, storingIsOff } from '../../shared/errors.js';
 import type { ClaimItem, ClaimOrder, RecordedPieceOrder } from './shared.js';
@@ -51,7 +51,7 @@ export class Claims {
   /** Returns the seconds until the running request is likely to have its answer. */
   readonly #retrySeconds: () => number;
   /** Whether the answers of a client may be stored. */
-  readonly #mayStore: (client: string) => boolean;
+  readonly #mayStore: (client: ClientText) => boolean;
   readonly #byName = new Map<string, Claim>();
   readonly #byNumber = new Map<number, Claim>();
   /** Number of claims by key holder, including its sub-clients. */
@@ -62,7 +62,7 @@ export class Claims {
     store: ClaimStore,
     clock: Pick<Clock, 'now'>,
     retrySeconds: () => number,
-    mayStore: (client: string) => boolean = () => true,
+    mayStore: (client: ClientText) => boolean = () => true,
     limits = claimLimits,
   ) {
     this.#store = store;

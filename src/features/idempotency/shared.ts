@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { clientText } from '../../shared/client.js';
 import { publicCodes } from '../../shared/errors.js';
 
 /** Recorded answers, which workers and the primary exchange to repeat an answer for the same key. */
@@ -42,7 +43,7 @@ const recordedBegin = recordedHead
   .readonly();
 
 /** `digest`: hash of the whole request. A request that differs in any way has another digest. */
-const claimOrder = z.object({ client: z.string(), key: z.string(), digest: z.string() }).readonly();
+const claimOrder = z.object({ client: clientText, key: z.string(), digest: z.string() }).readonly();
 export type ClaimOrder = z.infer<typeof claimOrder>;
 
 /** `from`: position of the next piece in the body of a recorded answer, in bytes. */

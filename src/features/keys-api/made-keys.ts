@@ -5,6 +5,7 @@ import type { PrimaryCore } from '../../primary/features/feature.js';
 import type { OperatorAct } from '../../shared/acts.js';
 import { dayQuery } from '../../shared/api/usage.js';
 import { inLine } from '../../shared/async.js';
+import type { ClientText } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import { type ApiKey, clientOf, digestOf, type KeyOptions, plainOptions } from '../../shared/config/api-keys.js';
 import { OptionFault, type OptionTable } from '../../shared/config/key-options.js';
@@ -91,7 +92,7 @@ export class MadeKeys {
   }
 
   /** Returns the keys that a client has made, and its own one, for its export. */
-  findRecords(client: string): KeyView[] {
+  findRecords(client: ClientText): KeyView[] {
     const keys = this.#keys.filter((key) => key.owner === client || key.client === client);
     return keys.map((key) => this.#viewOf(key));
   }
@@ -144,7 +145,7 @@ export class MadeKeys {
   }
 
   /** Removes the keys of these clients. Resolves with their number. */
-  async removeOf(isAmong: (client: string) => boolean, by: Actor): Promise<number> {
+  async removeOf(isAmong: (client: ClientText) => boolean, by: Actor): Promise<number> {
     const keys = this.#keys.filter(({ client }) => isAmong(client));
     for (const { name } of keys) await this.remove({ ...by, isAdmin: true }, name);
     return keys.length;
@@ -277,7 +278,7 @@ export class MadeKeys {
   }
 
   /** Rejects with `rate_limited` if the person has changed own keys too often. */
-  async #countOwnAct(person: string): Promise<void> {
+  async #countOwnAct(person: ClientText): Promise<void> {
     const { isAllowed, resetSeconds } = await this.#parts.ownActsLimit.takeRequest(person);
     if (isAllowed) return;
     const message = `you may make, change and rotate keys ${ownActs.maxRequests} times an hour; deleting one is always possible`;
@@ -341,7 +342,7 @@ export interface KeysChange<T> {
 
 /** Change of the key of a client. */
 interface OneChange<T> extends Pick<KeysChange<T>, 'keys' | 'answer'> {
-  readonly client: string;
+  readonly client: ClientText;
 }
 
 type KeyAct = keyof typeof logEvents;

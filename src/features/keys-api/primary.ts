@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { RateLimit } from '../../primary/access/rate-limit.js';
 import type { CreatePrimaryPart, PrimaryCore, PrimaryPart } from '../../primary/features/feature.js';
 import type { Counts } from '../../primary/store/contract/store.js';
+import type { ClientText } from '../../shared/client.js';
 import type { Handlers } from '../../shared/ipc/peer.js';
 import { sharedMadeKeys } from './made-key-store.js';
 import { MadeKeys, ownActs } from './made-keys.js';
@@ -50,7 +51,7 @@ class KeysPart implements PrimaryPart {
     if (this.#needsKey) await this.keys.refresh();
   }
 
-  recordsOf(client: string) {
+  recordsOf(client: ClientText) {
     return { made_key: this.keys.findRecords(client) };
   }
 

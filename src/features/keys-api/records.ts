@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { encodeClient, readClientId } from '../../shared/client.js';
+import { type ClientText, clientText, encodeClient, readClientId } from '../../shared/client.js';
 import { type AddedKey, digestsOf, plainOptions, refusedOptions } from '../../shared/config/api-keys.js';
 import type { OptionTable } from '../../shared/config/key-options.js';
 import { keyNamePattern } from '../../shared/config/key-values.js';
@@ -8,7 +8,7 @@ import { meaningOf } from '../../shared/text/system-error.js';
 /** Key that was made over HTTP. */
 export interface MadeKey extends AddedKey {
   /** Client that has made it; `@` and the name of a group for a key that the group keeps, whoever made it. */
-  readonly owner: string;
+  readonly owner: ClientText | `@${string}` | '';
   /** Time at which it was made, in milliseconds since the epoch. */
   readonly madeAt: number;
   /** Stored record of a key that is refused because its record has a fault. */
@@ -20,15 +20,15 @@ export interface MadeKey extends AddedKey {
  * and the name may be.
  */
 export function madeKeyClient(
-  person: string | null,
+  person: ClientText | null,
   { name, id }: { readonly name: string; readonly id: string },
-): string {
+): ClientText {
   if (person === null) return encodeClient({ kind: 'made', name, id });
   return encodeClient({ kind: 'sso', name: readClientId(person).name, key: { name, id } });
 }
 
 /** Whether a group keeps a key, so that no client has it among its own keys. */
-export function isGroupOwner(owner: string): boolean {
+export function isGroupOwner(owner: MadeKey['owner']): boolean {
   return owner.startsWith('@');
 }
 
@@ -36,16 +36,16 @@ const content = z.object({ version: z.literal(1), keys: z.array(z.unknown()) });
 
 const parts = {
   name: z.string().regex(keyNamePattern),
-  client: z.string().regex(/^(made |sso [^/]+\/)[\w.-]+~\w+$/),
+  client: clientText.refine((text) => /^(made |sso [^/]+\/)[\w.-]+~\w+$/.test(text)),
   digest: z.string().regex(/^[0-9a-f]{64}$/),
-  owner: z.string(),
+  owner: z.union([clientText, z.templateLiteral(['@', z.string()])]),
   made_at: z.iso.datetime(),
 };
 const record = z.strictObject({
   ...parts,
   client: parts.client.optional(),
   groups: z.array(z.string()).optional(),
-  former: z.array(z.string()).optional(),
+  former: z.array(clientText).optional(),
   options: z.record(z.string(), z.union([z.string(), z.literal(true)])),
 });
 
@@ -111,17 +111,17 @@ class MadeRecords {
   /** Returns the key of a record with a fault. A name of its own replaces a name that is unreadable or in use. */
   #refusedKey(damaged: unknown, reason: string): MadeKey {
     const fields = Object(damaged) as Readonly<Record<string, unknown>>;
-    const read = <N extends keyof typeof parts>(name: N) => parts[name].safeParse(fields[name]).data ?? '';
-    const own = read('name');
+    const read = <T>(part: z.ZodType<T>, value: unknown) => part.safeParse(value).data ?? '';
+    const own = read(parts.name, fields.name);
     const name = own === '' || this.#names.has(own) ? this.#freeName() : own;
-    const free = (part: string) => (this.#taken.has(part) ? '' : part);
+    const free = <T extends string>(part: T) => (this.#taken.has(part) ? '' : part);
     const fault = `record ${this.#keys.length + 1} (${name}): ${reason}`;
     const identity = {
-      client: free(read('client')) || madeKeyClient(null, { name, id: 'damaged' }),
-      owner: read('owner'),
+      client: free(read(parts.client, fields.client)) || madeKeyClient(null, { name, id: 'damaged' }),
+      owner: parts.owner.safeParse(fields.owner).data ?? ('' as const),
     };
-    const madeAt = Date.parse(read('made_at')) || 0;
-    const digest = free(read('digest'));
+    const madeAt = Date.parse(read(parts.made_at, fields.made_at)) || 0;
+    const digest = free(read(parts.digest, fields.digest));
     return { name, ...identity, digest, madeAt, groups: [], ...refusedOptions, damage: { record: damaged, fault } };
   }
 
@@ -150,8 +150,9 @@ function keyOf(
 }
 
 /** Returns the client of a key in a file without clients: the time at which the key was made identifies it. */
-function firstClient({ name, owner }: Pick<MadeKey, 'name' | 'owner'>, madeAt: number): string {
-  const person = readClientId(owner).kind === 'sso' ? owner : null;
+function firstClient({ name, owner }: Pick<MadeKey, 'name' | 'owner'>, madeAt: number): ClientText {
+  const { data } = clientText.safeParse(owner);
+  const person = data !== undefined && readClientId(data).kind === 'sso' ? data : null;
   return madeKeyClient(person, { name, id: madeAt.toString(36) });
 }
 

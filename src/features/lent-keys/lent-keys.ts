@@ -5,6 +5,7 @@ import type { PrimaryCore } from '../../primary/features/feature.js';
 import { StoredRecords } from '../../primary/features/stored-records.js';
 import type { SharedText } from '../../primary/store/contract/shared-text.js';
 import type { OperatorAct } from '../../shared/acts.js';
+import { type ClientText, clientText } from '../../shared/client.js';
 import { type Clock, timestamp } from '../../shared/clock.js';
 import { digestOf, type LentKey } from '../../shared/config/api-keys.js';
 import { ignoreFailure, invalid, RelayError } from '../../shared/errors.js';
@@ -15,7 +16,7 @@ import { type LentKeyView, type logEvents, maxOfClient, type NewLentKey, ownId }
 
 const digest = z.string().regex(/^[0-9a-f]{64}$/);
 const lentKey = z.strictObject({
-  ...{ id: z.string(), client: z.string(), digest, lenderDigest: digest },
+  ...{ id: z.string(), client: clientText, digest, lenderDigest: digest },
   ...{ madeAt: z.number(), expiresAt: z.number() },
 }) satisfies z.ZodType<LentKey>;
 
@@ -125,12 +126,12 @@ export class LentKeys {
   }
 
   /** Ends the lent keys of these clients. Resolves with their number. */
-  removeOf(isAmong: (client: string) => boolean): Promise<number> {
+  removeOf(isAmong: (client: ClientText) => boolean): Promise<number> {
     return this.#records.removeOf(isAmong);
   }
 
   /** Returns the lent keys of a client, for its export. */
-  findRecords(client: string): LentKeyView[] {
+  findRecords(client: ClientText): LentKeyView[] {
     return this.#records.findRecords(client).map(viewOf);
   }
 
@@ -183,7 +184,7 @@ export class LentKeys {
     return lender;
   }
 
-  #checkCount(client: string, records: readonly LentKey[]): void {
+  #checkCount(client: ClientText, records: readonly LentKey[]): void {
     const now = this.#parts.clock.now();
     const open = records.filter(({ expiresAt }) => expiresAt > now);
     const own = open.filter((key) => key.client === client).length;

@@ -2,7 +2,7 @@ import type { PrimaryCore } from '../../primary/features/feature.js';
 import { renewalFaultsOf } from '../../primary/observe/renewal-faults.js';
 import { breakerBodyOf } from '../../primary/observe/status.js';
 import type { Sections, StatusBody } from '../../shared/api/status.js';
-import { readClientId } from '../../shared/client.js';
+import { type ClientText, readClientId } from '../../shared/client.js';
 import { timestamp } from '../../shared/clock.js';
 import type { LastHour } from './last-hour.js';
 
@@ -82,6 +82,6 @@ function backgroundLoadOf({ config, localJobs, store }: SectionSources): StatusB
   return { max: config.maxJobs, waiting: store.jobs.shared?.waiting.count ?? queued, running };
 }
 
-function nameOf(client: string, withNames: boolean): string | null {
+function nameOf(client: ClientText, withNames: boolean): string | null {
   return withNames ? readClientId(client).name : null;
 }

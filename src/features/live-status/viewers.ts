@@ -1,5 +1,6 @@
 import { type SectionName, sectionNames } from '../../shared/api/status.js';
 import { withResolvers } from '../../shared/async.js';
+import type { ClientText } from '../../shared/client.js';
 import type { Clock, StopTimer } from '../../shared/clock.js';
 import { RelayError, retryAfter } from '../../shared/errors.js';
 import { EventStream, writtenEvent } from '../../worker/http/event-stream.js';
@@ -15,7 +16,7 @@ const tooMany = `${maxViewers} status streams are already open: close one, or po
 
 /** Access of one viewer. `isAllowed` is checked repeatedly. */
 export interface View {
-  readonly client: string;
+  readonly client: ClientText;
   readonly withNames: boolean;
   readonly isAllowed: () => boolean;
 }
@@ -65,7 +66,7 @@ export class StatusViewers {
   /**
    * Ends a stream of the client that has the most, if the new client has fewer, so that one client cannot block others.
    */
-  #makeRoomFor(client: string): void {
+  #makeRoomFor(client: ClientText): void {
     const counts = new Map<string, number>([[client, 0]]);
     for (const view of this.#views.values()) counts.set(view.client, (counts.get(view.client) ?? 0) + 1);
     const [greediest, most] = [...counts].reduce((one, other) => (other[1] > one[1] ? other : one));

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { switchQuery } from '../../shared/api/jobs.js';
 import type { JobStatus, JobView } from '../../shared/background.js';
+import type { ClientText } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import { fromWire, invalid, type RelayError } from '../../shared/errors.js';
 import type { JobEnd } from '../../shared/job.js';
@@ -188,10 +189,10 @@ class ResponseReader {
   readonly #primary: Primary;
   readonly #job: JobView;
   readonly #after: number;
-  readonly #client: string;
+  readonly #client: ClientText;
   readonly #stream: BackgroundStream;
 
-  constructor(primary: Primary, job: JobView, after: number, client: string) {
+  constructor(primary: Primary, job: JobView, after: number, client: ClientText) {
     this.#primary = primary;
     this.#job = job;
     this.#after = after;

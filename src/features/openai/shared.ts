@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { clientText } from '../../shared/client.js';
 import type { Peer } from '../../shared/ipc/peer.js';
 import type { WorkerCalls } from '../../shared/ipc/protocol.js';
 import { continuedText, message } from '../../shared/job.js';
@@ -8,7 +9,7 @@ import type { Primary } from '../../worker/http/exchange.js';
 
 const nothing = z.object({});
 /** Id of a response, and the client that requests it. */
-const ownedKey = z.object({ id: z.string(), client: z.string() });
+const ownedKey = z.object({ id: z.string(), client: clientText });
 
 /** Response of the Responses API to store. */
 const responseToStore = z.object({
@@ -28,7 +29,7 @@ export const calls = {
    * Stores a response. Rejects with `not_found` if the previous response was removed, and with `validation_error` if
    * the whole text is too large.
    */
-  storeResponse: { request: z.object({ client: z.string(), response: responseToStore }), answer: nothing },
+  storeResponse: { request: z.object({ client: clientText, response: responseToStore }), answer: nothing },
   /**
    * Reads a piece of the body, from a byte position. After the last piece, the text is empty. `bytes`: size of the
    * whole body.

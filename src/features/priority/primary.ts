@@ -1,9 +1,10 @@
 import type { CreatePrimaryPart } from '../../primary/features/feature.js';
+import type { ClientText } from '../../shared/client.js';
 import { RelayError } from '../../shared/errors.js';
 
 /** Creates the part that decides which jobs go before others. */
 export const createPriority: CreatePrimaryPart = ({ clients }) => {
-  const mayGoFirst = (client: string) => clients.optionsOf(client).featureOptions.priority === 'on';
+  const mayGoFirst = (client: ClientText) => clients.optionsOf(client).featureOptions.priority === 'on';
   return {
     job: {
       check: ({ priority, client }) => {

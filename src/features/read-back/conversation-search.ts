@@ -2,14 +2,14 @@ import type { ListedPage } from '../../primary/conversations/transcript.js';
 import type { ReadableConversations } from '../../primary/hosts/hosts.js';
 import { pieceOf, type StoredText } from '../../primary/store/contract/stored-text.js';
 import { inLines } from '../../shared/async.js';
-import { holderOf } from '../../shared/client.js';
+import { type ClientText, holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import type { ConversationPage, FoundPlace, TitledConversation } from '../../shared/conversation.js';
 
 type SearchableConversations = Pick<ReadableConversations, 'list' | 'texts'>;
 
 interface SearchOrder {
-  readonly client: string;
+  readonly client: ClientText;
   readonly before: number | null;
   readonly limit: number;
   /** Words to find, separated by spaces; null lists all conversations. */

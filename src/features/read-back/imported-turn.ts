@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { clientText } from '../../shared/client.js';
 import { attachments } from '../../shared/job.js';
 import { turnFigures } from '../../shared/turn-figures.js';
 
@@ -6,7 +7,7 @@ import { turnFigures } from '../../shared/turn-figures.js';
 export const turnToImport = z.object({
   /** Conversation that the turn is added to; null for the first turn of a new one. */
   id: z.string().nullable(),
-  client: z.string(),
+  client: clientText,
   system: z.string().nullable(),
   text: z.string(),
   images: attachments,

@@ -1,4 +1,5 @@
 import type { CreatePrimaryPart, PrimaryCore } from '../../primary/features/feature.js';
+import type { ClientText } from '../../shared/client.js';
 import type { TitledConversation } from '../../shared/conversation.js';
 import type { Handlers } from '../../shared/ipc/peer.js';
 import { ConversationSearch } from './conversation-search.js';
@@ -8,7 +9,7 @@ import type { calls } from './shared.js';
 /** Creates the part that answers the calls about conversations. */
 export const createReadBack: CreatePrimaryPart = (core) => {
   const { ownConversations: conversations, turnGate, journal, tokens } = core;
-  const countTokens = (texts: readonly string[], client: string) => tokens.countTokens(texts, client);
+  const countTokens = (texts: readonly string[], client: ClientText) => tokens.countTokens(texts, client);
   return { handlers: conversationHandlers(core, new ImportedTurns({ conversations, turnGate, journal, countTokens })) };
 };
 
@@ -23,7 +24,7 @@ function conversationHandlers(
   importedTurns: ImportedTurns,
 ): Handlers<typeof calls> {
   const search = new ConversationSearch(conversations, host.clock, yieldInOrder);
-  const withOpenTurns = (found: readonly TitledConversation[], client: string) => {
+  const withOpenTurns = (found: readonly TitledConversation[], client: ClientText) => {
     const open = localJobs.turnsInProgress(client);
     return found.map((each) => ({ ...each, openTurn: open.get(each.id) }));
   };

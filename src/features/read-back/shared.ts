@@ -13,6 +13,7 @@ import {
   versionOfQuery,
 } from '../../shared/api/conversations.js';
 import { keptErrors, readingErrors } from '../../shared/api/endpoints.js';
+import { clientText } from '../../shared/client.js';
 import type { FeatureVariables } from '../../shared/config/feature-variables.js';
 import { flag } from '../../shared/config/values.js';
 import { conversationPage, titledConversation } from '../../shared/conversation.js';
@@ -33,7 +34,7 @@ export const variables = {
 
 const nothing = z.object({});
 /** Id of a conversation, and the client that requests it. */
-const ownedKey = z.object({ id: z.string(), client: z.string() });
+const ownedKey = z.object({ id: z.string(), client: clientText });
 
 export const calls = {
   /** Returns whether clients may read conversations. */
@@ -48,7 +49,7 @@ export const calls = {
    */
   conversations: {
     request: z.object({
-      client: z.string(),
+      client: clientText,
       before: z.int().nullable(),
       limit: z.int(),
       search: z.string().nullable(),

@@ -5,6 +5,7 @@ import type { ListedPage } from '../../primary/conversations/transcript.js';
 import { noLock, type TurnGate, type TurnLock, type TurnRequest } from '../../primary/conversations/turn-gate.js';
 import type { StoredText } from '../../primary/store/contract/stored-text.js';
 import { orAborted, withResolvers } from '../../shared/async.js';
+import type { ClientText } from '../../shared/client.js';
 import { type Clock, delay, type StopTimer } from '../../shared/clock.js';
 import type { ConversationSnapshot, TitledConversation } from '../../shared/conversation.js';
 import { RelayError, retryAfter } from '../../shared/errors.js';
@@ -41,11 +42,11 @@ export class ConversationReplica implements TurnGate {
     store.observe({ conversationRemoved: (id) => copies.drop(id), reset: () => copies.dropIdle() });
   }
 
-  async snapshot(id: string, client: string): Promise<TitledConversation> {
+  async snapshot(id: string, client: ClientText): Promise<TitledConversation> {
     return (await this.#store.snapshot(id, client)) ?? notFound();
   }
 
-  async rename(id: string, client: string, title: string | null): Promise<TitledConversation> {
+  async rename(id: string, client: ClientText, title: string | null): Promise<TitledConversation> {
     return (await this.#store.rename(id, client, title)) ?? notFound();
   }
 
@@ -54,7 +55,7 @@ export class ConversationReplica implements TurnGate {
   }
 
   /** Returns the messages of the copy if it is the newest state, otherwise those in Redis. */
-  texts(conversation: ConversationSnapshot, client: string): readonly StoredText[] | AsyncIterable<StoredText> {
+  texts(conversation: ConversationSnapshot, client: ClientText): readonly StoredText[] | AsyncIterable<StoredText> {
     const { id, messageCount } = conversation;
     const isCopied = this.#copies.messagesOf(id) === messageCount;
     return isCopied ? this.#copies.texts(conversation, client) : this.#store.texts(id, messageCount);
@@ -69,12 +70,12 @@ export class ConversationReplica implements TurnGate {
     return this.#copies.read(order);
   }
 
-  async remove(id: string, client: string): Promise<void> {
+  async remove(id: string, client: ClientText): Promise<void> {
     if (!(await this.#store.drop(id, client))) notFound();
     this.#copies.drop(id);
   }
 
-  fork(id: string, client: string, messageCount: number | null): Promise<TitledConversation> {
+  fork(id: string, client: ClientText, messageCount: number | null): Promise<TitledConversation> {
     return this.#store.fork(id, client, messageCount);
   }
 
@@ -96,7 +97,7 @@ export class ConversationReplica implements TurnGate {
   }
 
   /** Updates the copy of a conversation; drops it if there is none in Redis. */
-  async #updateOrDrop(id: string, client: string): Promise<void> {
+  async #updateOrDrop(id: string, client: ClientText): Promise<void> {
     await this.#check(id, client, false).catch((error) => {
       if (!(error instanceof RelayError && error.code === 'not_found')) throw error;
     });
@@ -107,7 +108,7 @@ export class ConversationReplica implements TurnGate {
    * returned function when the turn is admitted or refused. Rejects with `store_unavailable`, and with the errors of
    * `ConversationStore.turn`.
    */
-  async enter(id: string, client: string): Promise<() => void> {
+  async enter(id: string, client: ClientText): Promise<() => void> {
     const wantsLock = !this.#copies.isInUse(id) && !this.#locks.isOffered(id);
     const state = await this.#store.enter(id, client, wantsLock);
     if (state === null) this.#copies.drop(id);
@@ -141,7 +142,7 @@ export class ConversationReplica implements TurnGate {
     if (!isThere) this.#copies.drop(turn.id);
   }
 
-  async #check(id: string, client: string, wantsLock: boolean): Promise<SharedState> {
+  async #check(id: string, client: ClientText, wantsLock: boolean): Promise<SharedState> {
     const state = await this.#store.enter(id, client, wantsLock);
     const isThere = state !== null && (await this.#bringUpToDate(id, state.messageCount));
     if (!isThere) this.#copies.drop(id);
@@ -207,7 +208,11 @@ class TurnLocks {
    * Waits until no other host has the lock. Resolves with the state of the conversation at that time; null if the
    * conversation does not exist. Rejects with `store_unavailable`, or with the reason of the signal.
    */
-  async acquire(id: string, client: string, signal: AbortSignal): Promise<(SharedState & { lock: TurnLock }) | null> {
+  async acquire(
+    id: string,
+    client: ClientText,
+    signal: AbortSignal,
+  ): Promise<(SharedState & { lock: TurnLock }) | null> {
     for (let waitMs = firstWaitMs; ; waitMs = Math.min(waitMs * 1.5, longestWaitMs)) {
       const state = await this.#store.enter(id, client, true);
       if (state === null) return null;

@@ -13,7 +13,7 @@ import {
   recordedPieceBytes,
   sizeOfAnswer,
 } from '../../primary/store/contract/answers.js';
-import { holderOf } from '../../shared/client.js';
+import { type ClientText, holderOf } from '../../shared/client.js';
 import type { Clock, StopTimer } from '../../shared/clock.js';
 import { ignoreFailure } from '../../shared/errors.js';
 import type { RedisConnection } from './redis-connection.js';
@@ -65,7 +65,7 @@ export class RedisAnswers implements AnswerStore {
   }
 
   /** Reads an answer, whose id is the hash of its key. */
-  async readById(client: string, id: string, from: number): Promise<RecordedBegin | null> {
+  async readById(client: ClientText, id: string, from: number): Promise<RecordedBegin | null> {
     const args = { hash: id, client, from, pieceBytes: recordedPieceBytes };
     const { verdict, remaining: rest } = await this.#redis.run('answer', 'answers.readById', args);
     return verdict === 'ok' ? answerOf(rest) : null;

@@ -21,7 +21,7 @@ import {
   writtenInTurns,
 } from '../../primary/store/contract/responses.js';
 import { bytesOf, type StoredText, stored, textOf } from '../../primary/store/contract/stored-text.js';
-import { holderOf } from '../../shared/client.js';
+import { type ClientText, clientText, holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import { type ConversationSnapshot, rootOf, type TitledConversation } from '../../shared/conversation.js';
 import { RelayError, retryAfter, storeUnavailable } from '../../shared/errors.js';
@@ -134,7 +134,7 @@ export class RedisConversations implements ConversationJournal {
   /**
    * Reads the length, and acquires the turn lock if it is wanted and free. null if the client has no such conversation.
    */
-  async enter(id: string, client: string, wantsLock: boolean): Promise<SharedState | null> {
+  async enter(id: string, client: ClientText, wantsLock: boolean): Promise<SharedState | null> {
     const args = { id, client, wantsLock: wantsLock ? 1 : 0, lockTicks: lockMs * ticksPerMs };
     const { verdict, remaining: rest } = await this.#redis.run('enter', 'conversations.enter', args);
     if (verdict !== 'ok') return null;
@@ -160,7 +160,7 @@ export class RedisConversations implements ConversationJournal {
     return readConversation(this.#redis, id, from);
   }
 
-  async snapshot(id: string, client: string): Promise<TitledConversation | null> {
+  async snapshot(id: string, client: ClientText): Promise<TitledConversation | null> {
     const fields = ['client', 'count', 'tokens', 'created', 'active', 'title', 'named', 'origins'];
     const row = (await this.#redis.call('read', 'HMGET', this.#metaOf(id), ...fields)) as (Buffer | null)[];
     const [owner, ...figures] = row;
@@ -171,7 +171,7 @@ export class RedisConversations implements ConversationJournal {
   }
 
   /** Sets the title; null restores the first words. Resolves with null if the client has no such conversation. */
-  async rename(id: string, client: string, title: string | null): Promise<TitledConversation | null> {
+  async rename(id: string, client: ClientText, title: string | null): Promise<TitledConversation | null> {
     const { verdict } = await this.#redis.run('commit', 'conversations.rename', { id, client, title: title ?? '' });
     return verdict === 'ok' ? this.snapshot(id, client) : null;
   }
@@ -181,7 +181,7 @@ export class RedisConversations implements ConversationJournal {
    * between pages.
    */
   async list(
-    client: string,
+    client: ClientText,
     before: number | null,
     limit: number,
     versionOf: string | null = null,
@@ -211,7 +211,7 @@ export class RedisConversations implements ConversationJournal {
   }
 
   /** Reads up to `count + 1` conversations, to find out whether more follow. */
-  async #read(client: string, from: number | null, count: number): Promise<ListedInRedis[]> {
+  async #read(client: ClientText, from: number | null, count: number): Promise<ListedInRedis[]> {
     const { ttlMs } = this.#limits;
     const args = { client, before: from === null ? '+inf' : `(${from}`, limit: count + 1, ttlMs };
     const { remaining: rest } = await this.#redis.run('read', 'conversations.list', args);
@@ -221,11 +221,11 @@ export class RedisConversations implements ConversationJournal {
   /** Removes a conversation of any client. */
   async remove(id: string): Promise<void> {
     const client = await this.#redis.call('read', 'HGET', this.#metaOf(id), 'client');
-    if (client !== null) await this.drop(id, String(client));
+    if (client !== null) await this.drop(id, clientText.parse(String(client)));
   }
 
   /** Removes a conversation of this client. Resolves with whether it existed. */
-  async drop(id: string, client: string): Promise<boolean> {
+  async drop(id: string, client: ClientText): Promise<boolean> {
     return (await this.#redis.run('remove', 'conversations.remove', { id, client })).verdict === 'ok';
   }
 
@@ -233,7 +233,7 @@ export class RedisConversations implements ConversationJournal {
    * Forks a conversation. Rejects with `not_found`, with `validation_error` if the number of messages is not the end of
    * a turn, and with `store_unavailable`.
    */
-  async fork(origin: string, client: string, messageCount: number | null): Promise<TitledConversation> {
+  async fork(origin: string, client: ClientText, messageCount: number | null): Promise<TitledConversation> {
     const [id, now] = [newId(), this.#clock.now()];
     const args = { id, client, origin, messages: messageCount ?? '', at: now, ...this.#limits };
     const { verdict, remaining: rest } = await this.#redis.run('commit', 'conversations.fork', args);
@@ -312,7 +312,7 @@ async function readConversation(redis: RedisConnection, id: string, from: number
   const text = system.toString('latin1', 0, 1) === '+' ? storedText(system.subarray(1)) : null;
   const title = named ? String(named) : null;
   const begun = { system: text, title, origins: originsIn(origins), createdAt };
-  return { id, client: String(client), ...begun, lastActivityAt, turns };
+  return { id, client: clientText.parse(String(client)), ...begun, lastActivityAt, turns };
 }
 
 /** Reads turns; null if the conversation was removed during the read. */

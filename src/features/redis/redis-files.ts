@@ -12,6 +12,7 @@ import {
   type StoredFile,
   type StoredPage,
 } from '../../primary/store/contract/files.js';
+import type { ClientText } from '../../shared/client.js';
 import type { FilePurpose, PageOrder } from '../../shared/files.js';
 import type { RedisConnection } from './redis-connection.js';
 import type { ScriptArguments, ScriptReply } from './redis-link.js';
@@ -34,7 +35,7 @@ export class RedisFiles implements FileStore {
     this.#run = run;
   }
 
-  async usageOf(holder: string): Promise<FileUsage> {
+  async usageOf(holder: ClientText): Promise<FileUsage> {
     const { remaining } = await this.#script('usage', { holder });
     const [files = 0, bytes = 0] = remaining.map(Number);
     return { files, bytes };
@@ -58,7 +59,7 @@ export class RedisFiles implements FileStore {
     return (await this.#script('complete', { id, purpose, lines, expiresAt })).verdict === 'ok';
   }
 
-  async find(id: string, client: string): Promise<StoredFile | null> {
+  async find(id: string, client: ClientText): Promise<StoredFile | null> {
     const { verdict, remaining } = await this.#script('find', { id, client });
     if (verdict !== 'ok') return null;
     return fileOf(remaining[0] as FileFields);
@@ -91,7 +92,7 @@ export class RedisFiles implements FileStore {
     });
   }
 
-  async findBatch(id: string, client: string): Promise<StoredBatch | null> {
+  async findBatch(id: string, client: ClientText): Promise<StoredBatch | null> {
     const { verdict, remaining } = await this.#script('findBatch', { id, client });
     return verdict === 'ok' ? batchOf(remaining[0] as FileFields) : null;
   }
@@ -101,12 +102,12 @@ export class RedisFiles implements FileStore {
     return { items: rows.map(([, , ...fields]) => batchOf(fields)), hasMore };
   }
 
-  async openBatches(holder: string): Promise<readonly StoredBatch[]> {
+  async openBatches(holder: ClientText): Promise<readonly StoredBatch[]> {
     const { remaining } = await this.#script('openBatches', { holder });
     return (remaining[0] as FileFields[]).map(batchOf);
   }
 
-  async endedBeyond(holder: string, count: number): Promise<readonly StoredBatch[]> {
+  async endedBeyond(holder: ClientText, count: number): Promise<readonly StoredBatch[]> {
     const { remaining } = await this.#script('endedBeyond', { holder, count, limit: endedAtOnce });
     return (remaining[0] as FileFields[]).map(batchOf);
   }

@@ -17,6 +17,7 @@ import type {
 } from '../../primary/store/contract/shared-jobs.js';
 import { withResolvers } from '../../shared/async.js';
 import type { CallerJob, CallerOrder, JobForm, JobListOrder } from '../../shared/background.js';
+import { type ClientText, clientText } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import { storeUnavailable } from '../../shared/errors.js';
 import { newId } from '../../shared/ids.js';
@@ -161,7 +162,7 @@ export class RedisJobs implements SharedJobs {
     return verdict === 'ok';
   }
 
-  async find(id: string, client: string | null): Promise<JobRecord | null> {
+  async find(id: string, client: ClientText | null): Promise<JobRecord | null> {
     const fields = (await this.#redis.call('job', 'HMGET', this.#keyOf(id), ...recordFields)) as (Buffer | null)[];
     const isFound = fields[0] !== null && (client === null || String(fields[0]) === client);
     return isFound ? recordOf(id, fields) : null;
@@ -328,7 +329,7 @@ function recordOf(id: string, fields: JobFields): JobRecord {
   const [client, form, operation, requestId, status, createdAt, startedAt, endedAt, end, isReplaced, title] = fields;
   return {
     id,
-    client: String(client),
+    client: clientText.parse(String(client)),
     title: String(title ?? ''),
     form: JSON.parse(String(form)) as JobForm,
     operation: String(operation) as JobRecord['operation'],

@@ -1,5 +1,6 @@
 import type { SharedRemovals } from '../../primary/hosts/hosts.js';
 import { withResolvers } from '../../shared/async.js';
+import { type ClientText, clientText } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import { ignoreFailure, storeUnavailable } from '../../shared/errors.js';
 import { newId } from '../../shared/ids.js';
@@ -21,7 +22,7 @@ export class RedisRemovals implements SharedRemovals {
   readonly #confirmations = new Map<string, () => void>();
   /** Removals of other hosts that have not ended. */
   readonly #joined = new Map<string, Promise<Disposable>>();
-  #begin: ((client: string) => Promise<Disposable>) | null = null;
+  #begin: ((client: ClientText) => Promise<Disposable>) | null = null;
 
   constructor(messages: Pick<JobMessages, 'publish' | 'onOther'>, clock: Pick<Clock, 'after'>) {
     this.#messages = messages;
@@ -29,11 +30,11 @@ export class RedisRemovals implements SharedRemovals {
     messages.onOther = (what, id, text) => this.#receive(what, id, text);
   }
 
-  listen(begin: (client: string) => Promise<Disposable>): void {
+  listen(begin: (client: ClientText) => Promise<Disposable>): void {
     this.#begin = begin;
   }
 
-  async begin(client: string): Promise<Disposable> {
+  async begin(client: ClientText): Promise<Disposable> {
     const id = newId();
     const { promise, resolve, reject } = withResolvers<void>();
     let [confirmed, expected] = [0, Number.POSITIVE_INFINITY];
@@ -61,14 +62,14 @@ export class RedisRemovals implements SharedRemovals {
     }
   }
 
-  #receive(what: string, id: string, client: string): void {
+  #receive(what: string, id: string, text: string): void {
     if (what === ends) this.#end(id);
     else if (what === begun || (what === begins && this.#confirmations.has(id))) this.#confirmations.get(id)?.();
-    else if (what === begins) void this.#join(id, client);
+    else if (what === begins) void this.#join(id, clientText.parse(text));
   }
 
   /** Takes part in the removal of another host. */
-  async #join(id: string, client: string): Promise<void> {
+  async #join(id: string, client: ClientText): Promise<void> {
     const removal = this.#begin?.(client) ?? Promise.resolve({ [Symbol.dispose]: () => {} });
     this.#joined.set(id, removal);
     this.#clock.after(maxMs, () => this.#end(id));

@@ -3,7 +3,7 @@ import type { Counts, StoreUpkeep } from '../../primary/store/contract/store.js'
 import type { StoreTable } from '../../primary/store/contract/tables.js';
 import type { StoreBackup, StoreReport } from '../../shared/api/store.js';
 import { inLine } from '../../shared/async.js';
-import { isOfClient } from '../../shared/client.js';
+import { type ClientText, isOfClient } from '../../shared/client.js';
 import { invalid } from '../../shared/errors.js';
 import type { RedisConnection } from './redis-connection.js';
 import type { ScriptArguments } from './redis-link.js';
@@ -39,16 +39,16 @@ export class RedisUpkeep implements StoreUpkeep {
     return this.#line(() => new RedisCheck(this.#redis, this.#ttlMs, this.#tables).report());
   }
 
-  async clientsWith(owner: string): Promise<readonly string[]> {
+  async clientsWith(owner: ClientText): Promise<readonly ClientText[]> {
     return (await this.#collect('clientsPage', owner)).filter(isOfClient(owner));
   }
 
-  idsOf(client: string, kind: 'response' | 'answer'): Promise<readonly string[]> {
+  idsOf(client: ClientText, kind: 'response' | 'answer'): Promise<readonly string[]> {
     return this.#collect('idsPage', client, { kind });
   }
 
   /** Returns what this script finds in all pages, each once. */
-  #collect(script: string, client: string, more: ScriptArguments = {}): Promise<string[]> {
+  #collect(script: string, client: ClientText, more: ScriptArguments = {}): Promise<string[]> {
     return this.#line(async () => {
       const found = new Set<string>();
       for (let cursor: string | null = '0'; cursor !== null; ) {
@@ -62,7 +62,7 @@ export class RedisUpkeep implements StoreUpkeep {
   }
 
   /** Removes the data of a client except background jobs, which may be running. */
-  purge(client: string): Promise<Counts> {
+  purge(client: ClientText): Promise<Counts> {
     return this.#line(async () => {
       const counts: Record<string, number> = { conversations: await this.#purgeList(client) };
       for (let cursor: string | null = '0'; cursor !== null; ) {
@@ -87,7 +87,7 @@ export class RedisUpkeep implements StoreUpkeep {
    * Removes all conversations in the list of a client, including dangling entries. Resolves with the number of
    * conversations.
    */
-  async #purgeList(client: string): Promise<number> {
+  async #purgeList(client: ClientText): Promise<number> {
     let removed = 0;
     for (let last = '', left = 1; left > 0; ) {
       const { remaining: rest } = await this.#redis.run('upkeep', 'upkeep.purgeList', {

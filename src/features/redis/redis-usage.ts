@@ -12,6 +12,7 @@ import {
   type UsageStore,
 } from '../../primary/store/contract/usage.js';
 import { foldDays } from '../../primary/store/contract/usage-rows.js';
+import { usageName } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import { outcomes } from '../../shared/job.js';
 import { type UsageFigure, usageFigureNames, usageFigures } from '../../shared/tables/usage-figures.js';
@@ -109,7 +110,9 @@ export class RedisUsage implements UsageStore {
    * read first, so that usage added in between has its model.
    */
   async #ofDay(day: string, isByModel: boolean): Promise<UsageDelta[]> {
-    const clients = (await this.#amounts('usage', day)).map(([client, amounts]) => rowOf({ day, client }, amounts));
+    const clients = (await this.#amounts('usage', day)).map(([client, amounts]) =>
+      rowOf({ day, client: usageName.parse(client) }, amounts),
+    );
     if (!isByModel) return clients;
     const models = await this.#byModel(day);
     const sums = new Map<string, UsageDelta[]>();
@@ -123,7 +126,7 @@ export class RedisUsage implements UsageStore {
     return (await this.#amounts('usage-models', day)).map(([names, amounts]) => {
       const [model = '', account = '', ...client] = names.split(' ');
       const place = { model: decodeURIComponent(model), account: decodeURIComponent(account) };
-      return rowOf({ day, client: client.join(' '), ...place }, amounts);
+      return rowOf({ day, client: usageName.parse(client.join(' ')), ...place }, amounts);
     });
   }
 

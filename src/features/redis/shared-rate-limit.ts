@@ -8,6 +8,7 @@ import {
   takeFromAll,
   verdictOf,
 } from '../../primary/access/rate-limit.js';
+import type { ClientText } from '../../shared/client.js';
 import type { Rate } from '../../shared/config/api-keys.js';
 import type { RateVerdict } from '../../shared/ipc/protocol.js';
 import type { WindowCounter } from './redis-counters.js';
@@ -27,7 +28,7 @@ export class SharedRateLimit {
     this.#counter = counter;
   }
 
-  takeRequest(client: string): Promise<RateVerdict> {
+  takeRequest(client: ClientText): Promise<RateVerdict> {
     return takeFromAll(this.#ratesOf(client), (each) => this.#take(each));
   }
 

@@ -5,6 +5,7 @@ import type { PrimaryCore, ReservedSlots } from '../../primary/features/feature.
 import { type RecordsPlace, StoredRecords } from '../../primary/features/stored-records.js';
 import type { JobGate } from '../../primary/jobs/ticket.js';
 import type { OperatorAct } from '../../shared/acts.js';
+import type { ClientText } from '../../shared/client.js';
 import { type Clock, timestamp } from '../../shared/clock.js';
 import { wholeService } from '../../shared/config/api-keys.js';
 import { ignoreFailure, invalid, RelayError } from '../../shared/errors.js';
@@ -91,7 +92,7 @@ export class Reservations {
   }
 
   /** Returns a gate for each group of a client, which also counts the jobs that run before a reservation begins. */
-  gatesOf(client: string, jobGroups: readonly string[] = []): JobGate[] {
+  gatesOf(client: ClientText, jobGroups: readonly string[] = []): JobGate[] {
     const { clients } = this.#parts;
     const groups = clients.groupsOf(client, [...jobGroups, ...clients.countedGroupsOf(client)]);
     return groups

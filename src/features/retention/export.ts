@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { PrimaryCore } from '../../primary/features/feature.js';
 import type { StoredPage } from '../../primary/store/contract/files.js';
 import type { UsageGroup } from '../../shared/api/usage.js';
-import { holderOf, optionHolder, readClientId } from '../../shared/client.js';
+import { type ClientText, holderOf, optionHolder, readClientId } from '../../shared/client.js';
 import { dayText } from '../../shared/config/key-values.js';
 import { storeUnavailable } from '../../shared/errors.js';
 import { filePurposes } from '../../shared/files.js';
@@ -42,7 +42,7 @@ export interface ExportEnd {
  */
 export async function* exportOf(
   core: ExportCore,
-  owner: string,
+  owner: ClientText,
   at: string,
   onEnd: (end: ExportEnd) => Promise<void>,
 ): AsyncGenerator<string> {
@@ -69,14 +69,17 @@ export async function* exportOf(
 }
 
 /** Returns a client and, for a person, the own keys: also removed ones that have left data. */
-async function clientsOf({ clients, store }: ExportCore, owner: string): Promise<ReadonlySet<string>> {
+async function clientsOf({ clients, store }: ExportCore, owner: ClientText): Promise<ReadonlySet<ClientText>> {
   if (readClientId(owner).kind !== 'sso') return new Set([owner]);
-  const isOwnKey = (client: string) => holderOf(client) === owner && optionHolder(client) === client;
+  const isOwnKey = (client: ClientText) => holderOf(client) === owner && optionHolder(client) === client;
   const known = [...clients.keyClients, ...(await store.upkeep.clientsWith(owner))];
   return new Set([owner, ...known.filter(isOwnKey)]);
 }
 
-async function* conversations({ conversations: all, config }: ExportCore, client: string): AsyncGenerator<ExportLine> {
+async function* conversations(
+  { conversations: all, config }: ExportCore,
+  client: ClientText,
+): AsyncGenerator<ExportLine> {
   if (!config.readBack) return; // clients may not read them back
   for (let before: number | null = null; ; ) {
     const page = await all.list(client, before, atOnce, null);
@@ -95,7 +98,7 @@ async function* conversations({ conversations: all, config }: ExportCore, client
 }
 
 /** Yields the background jobs of a client: the requests of those that wait, and the answers of those that have ended. */
-async function* jobs({ store: { jobs: all } }: ExportCore, client: string): AsyncGenerator<ExportLine> {
+async function* jobs({ store: { jobs: all } }: ExportCore, client: ClientText): AsyncGenerator<ExportLine> {
   for (let before: number | null = null; ; ) {
     const page = await all.list({ client, status: null, before, limit: jobsAtOnce });
     for (const job of page.jobs) {
@@ -116,7 +119,7 @@ async function* jobs({ store: { jobs: all } }: ExportCore, client: string): Asyn
 }
 
 /** Yields the recorded answers, which repeated requests get. */
-async function* answers({ store }: ExportCore, client: string): AsyncGenerator<ExportLine> {
+async function* answers({ store }: ExportCore, client: ClientText): AsyncGenerator<ExportLine> {
   for (const id of await store.upkeep.idsOf(client, 'answer')) {
     let at = 0;
     for (let isFirst = true; ; isFirst = false) {
@@ -132,7 +135,7 @@ async function* answers({ store }: ExportCore, client: string): AsyncGenerator<E
 }
 
 /** Yields the responses of a client, each with its own messages and its body. */
-async function* responses({ store }: ExportCore, client: string): AsyncGenerator<ExportLine> {
+async function* responses({ store }: ExportCore, client: ClientText): AsyncGenerator<ExportLine> {
   for (const id of await store.upkeep.idsOf(client, 'response')) {
     yield { kind: 'response', id };
     for (const part of ['messages', 'body'] as const) {
@@ -147,7 +150,7 @@ async function* responses({ store }: ExportCore, client: string): AsyncGenerator
 }
 
 /** Yields the files of a client and its batches, also the results of those that run, which are no whole files yet. */
-async function* filesAndBatches({ store: { files: all } }: ExportCore, client: string): AsyncGenerator<ExportLine> {
+async function* filesAndBatches({ store: { files: all } }: ExportCore, client: ClientText): AsyncGenerator<ExportLine> {
   const order = { client, limit: atOnce, isAscending: true };
   const read = new Set<string>();
   for await (const stored of entriesOf((after) => all.list({ ...order, after }, filePurposes))) {
@@ -187,7 +190,7 @@ async function* entriesOf<T extends { readonly id: string }>(
 }
 
 /** Yields the rows of tables that features have declared. */
-async function* rows({ store }: ExportCore, client: string): AsyncGenerator<ExportLine> {
+async function* rows({ store }: ExportCore, client: ClientText): AsyncGenerator<ExportLine> {
   for (const [name, table] of store.tables) {
     for (const row of await table.list(maxRows)) if (row.client === client) yield { kind: name, ...row };
   }
@@ -199,7 +202,7 @@ const usageGroups: readonly (readonly UsageGroup[])[] = [
   ['month', 'model', 'account'],
 ];
 
-async function* usage({ usageJournal }: ExportCore, client: string): AsyncGenerator<ExportLine> {
+async function* usage({ usageJournal }: ExportCore, client: ClientText): AsyncGenerator<ExportLine> {
   for (const groups of usageGroups) {
     const report = await usageJournal.report(client, { since: null, until: null, groups });
     for (const row of report) yield { ...row, kind: 'usage' };
@@ -207,7 +210,7 @@ async function* usage({ usageJournal }: ExportCore, client: string): AsyncGenera
 }
 
 /** Yields what the client may do, the last day of its use, and the keys that it has made or lent, without secrets. */
-async function* keys(core: ExportCore, client: string): AsyncGenerator<ExportLine> {
+async function* keys(core: ExportCore, client: ClientText): AsyncGenerator<ExportLine> {
   const { clients, config, usageJournal, recordsOf } = core;
   const options = clients.ownOptionsOf(client);
   const days = await usageJournal.report(client, { since: null, until: null, groups: ['day'] });

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { storeKind } from '../../shared/api/health.js';
+import { clientText } from '../../shared/client.js';
 import type { FeatureEndpoint } from '../../shared/features/feature.js';
 
 /** Answer to the question of people who use the service: what is stored, how long, and who can read it. */
@@ -48,11 +49,11 @@ export const maxExportsAnHour = 20;
 export const calls = {
   /** Yields all stored data of a client, as lines of JSON. */
   exportData: {
-    request: z.object({ client: z.string(), requestId: z.string() }),
+    request: z.object({ client: clientText, requestId: z.string() }),
     item: z.object({ text: z.string() }),
   },
   /** Returns what the service stores with its settings. */
-  retention: { request: z.object({ client: z.string() }), answer: retentionBody },
+  retention: { request: z.object({ client: clientText }), answer: retentionBody },
 };
 
 export const route = '/retention';

@@ -1,4 +1,5 @@
 import type { CreatePrimaryPart } from '../../primary/features/feature.js';
+import type { ClientText } from '../../shared/client.js';
 import type { SearchServerPlace } from './search-position.js';
 import { SearchQuota, searchLimitsOf } from './search-quota.js';
 import type { SearchServer } from './search-server.js';
@@ -10,7 +11,7 @@ export function createSearch(values: SearchValues, Server: typeof SearchServer |
   const { MODEL_API_SEARCH: position, MODEL_API_SEARCH_TOKEN_FILE: token } = values;
   return ({ host, clients, recentUsage, config }) => {
     const { clock, product, log } = host;
-    const limitsOf = (client: string) => searchLimitsOf(client, (each) => clients.optionsOf(each).featureOptions);
+    const limitsOf = (client: ClientText) => searchLimitsOf(client, (each) => clients.optionsOf(each).featureOptions);
     const quota = new SearchQuota(position, limitsOf, recentUsage, clock);
     const onFailure = (error: string) => log.warn('search_failed', { error });
     const parts = { token, version: product.version, clock, onFailure };

@@ -1,5 +1,5 @@
 import type { RecentUsage } from '../../primary/access/recent-usage.js';
-import { spendersOf } from '../../shared/client.js';
+import { type ClientText, spendersOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import { invalid, RelayError, retryAfter } from '../../shared/errors.js';
 import type { WebSearch } from '../../shared/job.js';
@@ -8,7 +8,7 @@ import { searchesPerDay } from './shared.js';
 
 /** Limit of web searches in a day. */
 export interface SearchLimit {
-  readonly client: string;
+  readonly client: ClientText;
   readonly perDay: number;
 }
 
@@ -17,8 +17,8 @@ export interface SearchLimit {
  * `optionsOf`: returns the texts of options of a client.
  */
 export function searchLimitsOf(
-  client: string,
-  optionsOf: (client: string) => Readonly<Record<string, string>>,
+  client: ClientText,
+  optionsOf: (client: ClientText) => Readonly<Record<string, string>>,
 ): SearchLimit[] {
   if (searchesPerDay(optionsOf(client)) === null) return [];
   const limits = spendersOf(client).map((each) => ({ client: each, perDay: searchesPerDay(optionsOf(each)) }));
@@ -36,7 +36,7 @@ const dayMs = 86_400_000;
  */
 export class SearchQuota {
   readonly #position: SearchPosition;
-  readonly #limitsOf: (client: string) => readonly SearchLimit[];
+  readonly #limitsOf: (client: ClientText) => readonly SearchLimit[];
   readonly #usage: Pick<RecentUsage, 'searchesOf'>;
   readonly #clock: Pick<Clock, 'now'>;
   /** Searches that running jobs may make, by the clients for which they count. */
@@ -45,7 +45,7 @@ export class SearchQuota {
   /** `limitsOf`: returns the limits of a client; empty if the client may not search. `usage` has the searches of ended jobs. */
   constructor(
     position: SearchPosition,
-    limitsOf: (client: string) => readonly SearchLimit[],
+    limitsOf: (client: ClientText) => readonly SearchLimit[],
     usage: Pick<RecentUsage, 'searchesOf'>,
     clock: Pick<Clock, 'now'>,
   ) {
@@ -56,24 +56,24 @@ export class SearchQuota {
   }
 
   /** Throws `validation_error` if the client may not search, and `rate_limited` if it has used its searches of the day. */
-  check(search: WebSearch, client: string): void {
+  check(search: WebSearch, client: ClientText): void {
     this.#leftFor(search, client);
   }
 
   /** Returns the number of searches that a job may make, which count until `settle`. Throws like `check`. */
-  reserve(search: WebSearch, client: string): number {
+  reserve(search: WebSearch, client: ClientText): number {
     const reserved = Math.min(this.#leftFor(search, client), maxPerAnswer, search.maxUses ?? maxPerAnswer);
     this.#add(client, reserved);
     return reserved;
   }
 
   /** Releases reserved searches. The searches that the job has made must already be in the usage, or nothing would count them. */
-  settle(client: string, reserved: number): void {
+  settle(client: ClientText, reserved: number): void {
     this.#add(client, -reserved);
   }
 
   /** Returns the searches that the client may still make in this day, at least 1. Throws like `check`. */
-  #leftFor({ path }: WebSearch, client: string): number {
+  #leftFor({ path }: WebSearch, client: ClientText): number {
     if (this.#position === 'off') throw invalid(path, 'the web search is off here (MODEL_API_SEARCH=off)');
     const lefts = this.#limitsOf(client).map((limit) => ({ perDay: limit.perDay, left: this.#leftOf(limit) }));
     const [least] = lefts.toSorted((a, b) => a.left - b.left);
@@ -88,7 +88,7 @@ export class SearchQuota {
     return perDay - this.#usage.searchesOf(client) - (this.#reserved.get(client) ?? 0);
   }
 
-  #add(client: string, count: number): void {
+  #add(client: ClientText, count: number): void {
     for (const spender of spendersOf(client)) {
       const reserved = (this.#reserved.get(spender) ?? 0) + count;
       if (reserved > 0) this.#reserved.set(spender, reserved);

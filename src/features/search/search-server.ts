@@ -1,6 +1,6 @@
 import { type RpcAnswer, rpcNotification, rpcRequest } from '../../primary/cli/adapters/common/json-rpc.js';
 import { atMost, orAborted } from '../../shared/async.js';
-import { holderOf } from '../../shared/client.js';
+import { type ClientText, holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import { limitedLookup } from '../../shared/limited-lookup.js';
 import { atMostOf } from './at-most-of.js';
@@ -76,7 +76,7 @@ export class SearchServer {
   }
 
   /** Searches the web for a client. Rejects only if the signal aborts. */
-  async find(query: string, domains: SearchDomains, client: string, signal: AbortSignal): Promise<SearchResult> {
+  async find(query: string, domains: SearchDomains, client: ClientText, signal: AbortSignal): Promise<SearchResult> {
     signal.throwIfAborted();
     const limit = new AbortController();
     const stopTimer = this.#parts.clock.after(searchLimitMs, () => limit.abort(late()));

@@ -10,6 +10,7 @@ import { SeenClients } from '../../primary/health/evidence.js';
 import type { Host } from '../../primary/lifecycle/host.js';
 import { cliMetrics } from '../../primary/observe/cli-metrics.js';
 import type { CheckReport, TrialAnswer } from '../../shared/api/setup.js';
+import { noClient } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import { localUrl } from '../../shared/config/addresses.js';
 import { digestsOf } from '../../shared/config/api-keys.js';
@@ -42,7 +43,7 @@ export async function reportSetup(
   const unshown = { sizes: { sizesOf: () => null }, capabilitiesOf: () => ({}) };
   const catalogParts = { config, clock: host.clock, ...unshown, firstOf };
   const models = await new ModelCatalog(serviceClis, router, catalogParts).list();
-  const route = router.route({ model: null, client: '' });
+  const route = router.route({ model: null, client: noClient });
   const isReady = route.cli.health.checks.current.status === 'ready';
   const trial = asks && isReady ? await askForTrial(route, config.executionMs, host.clock) : undefined;
   await closeClis(logins.all, host);

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { clientText } from '../../shared/client.js';
 import { isLoopback } from '../../shared/config/addresses.js';
 import type { CoreFacts, FeatureVariables, ValuesOf } from '../../shared/config/feature-variables.js';
 
@@ -41,7 +42,7 @@ export const calls = {
   },
   /** Reports the groups of a person whom a trusted proxy has signed on. */
   signedOn: {
-    request: z.object({ client: z.string(), groups: z.array(z.string()).readonly() }),
+    request: z.object({ client: clientText, groups: z.array(z.string()).readonly() }),
     answer: z.object({}),
   },
 };

@@ -9,6 +9,7 @@ import {
   recordedPieceBytes,
 } from '../../primary/store/contract/answers.js';
 import { AnswerShares } from '../../primary/store/shares/answer-shares.js';
+import { type ClientText, clientText } from '../../shared/client.js';
 import type { SqlRow, Statements } from './node-sqlite.js';
 
 /** A recorded answer with only the first piece of its body. */
@@ -56,7 +57,7 @@ export class AnswerTable {
     return row === undefined ? '' : pieceOf(row.piece as Uint8Array);
   }
 
-  readById(client: string, id: string, from: number): RecordedBegin | null {
+  readById(client: ClientText, id: string, from: number): RecordedBegin | null {
     const row = this.#sql.get(
       `SELECT digest, answer, length(body) AS bytes, substr(body, ?, ${recordedPieceBytes}) AS piece
        FROM idempotency WHERE client = ? AND name = ?`,
@@ -92,7 +93,7 @@ export class AnswerTable {
     this.#shares = new AnswerShares(this.#maxBytes);
     const query = 'SELECT client, name, created_at, length(body) AS bytes FROM idempotency ORDER BY created_at';
     for (const { client, name, created_at: recordedAt, bytes } of this.#sql.all(query)) {
-      const entry = { client: String(client), key: String(name), bodyBytes: Number(bytes) };
+      const entry = { client: clientText.parse(client), key: String(name), bodyBytes: Number(bytes) };
       this.#shares.add({ ...entry, recordedAt: Number(recordedAt) });
     }
     return this.#shares;

@@ -6,6 +6,7 @@ import type {
   TurnChange,
 } from '../../primary/store/contract/conversations.js';
 import { bytesOf, type StoredText } from '../../primary/store/contract/stored-text.js';
+import { clientText } from '../../shared/client.js';
 import { NoSuchConversation } from './calls.js';
 import type { SqlRow, SqlValue, Statements } from './node-sqlite.js';
 
@@ -135,7 +136,7 @@ export class ConversationTable {
 function conversationOf(row: SqlRow, turns: readonly StoredTurn[]): StoredConversation {
   return {
     id: String(row.id),
-    client: String(row.client),
+    client: clientText.parse(row.client),
     system: row.system === null ? null : storedOf(row.system),
     title: row.title === null ? null : String(row.title),
     origins: row.origins === null ? null : String(row.origins),

@@ -5,7 +5,7 @@ import {
   type TableRow,
   undeclaredKeepMs,
 } from '../../primary/store/contract/tables.js';
-import { clientsOfHolder, holderOf } from '../../shared/client.js';
+import { type ClientText, clientsOfHolder, holderOf } from '../../shared/client.js';
 import type { SqlRow, SqlValue, Statements } from './node-sqlite.js';
 
 /** Returns the statements that create a declared table and its index, unless the file has them. */
@@ -95,7 +95,7 @@ export class DeclaredTables {
     return rows.map(({ name }) => String(name));
   }
 
-  #makeRoomForClient({ name, byClients }: StoreTable, client: string): number {
+  #makeRoomForClient({ name, byClients }: StoreTable, client: ClientText): number {
     const { field, value, max, maxOfHolder } = byClients;
     const [from, before] = clientsOfHolder(client);
     const isOfHolder = '(client = ? OR (client > ? AND client < ?))';

@@ -10,6 +10,7 @@ import {
   type StoredFile,
   type StoredPage,
 } from '../../primary/store/contract/files.js';
+import type { ClientText } from '../../shared/client.js';
 import type { FilePurpose, PageOrder } from '../../shared/files.js';
 import type { SqlRow, SqlValue, Statements } from './node-sqlite.js';
 
@@ -33,7 +34,7 @@ export class FileTable {
     this.#sql = sql;
   }
 
-  usageOf(holder: string): FileUsage {
+  usageOf(holder: ClientText): FileUsage {
     const row = this.#sql.get(
       'SELECT count(*) AS files, coalesce(sum(bytes), 0) AS bytes FROM files WHERE holder = ?',
       holder,
@@ -72,7 +73,7 @@ export class FileTable {
     return done !== undefined;
   }
 
-  find(id: string, client: string): StoredFile | null {
+  find(id: string, client: ClientText): StoredFile | null {
     const row = this.#sql.get(`SELECT ${fileColumns} FROM files WHERE id = ? AND client = ?`, id, client);
     return row === undefined ? null : fileOf(row);
   }
@@ -130,7 +131,7 @@ export class FileTable {
     );
   }
 
-  findBatch(id: string, client: string): StoredBatch | null {
+  findBatch(id: string, client: ClientText): StoredBatch | null {
     const row = this.#sql.get(`SELECT ${batchColumns} FROM batches WHERE id = ? AND client = ?`, id, client);
     return row === undefined ? null : batchOf(row);
   }
@@ -141,7 +142,7 @@ export class FileTable {
   }
 
   /** `holder`: null for all. */
-  openBatches(holder: string | null): StoredBatch[] {
+  openBatches(holder: ClientText | null): StoredBatch[] {
     return this.#sql
       .all(
         `SELECT ${batchColumns} FROM batches WHERE ${isOpen} AND (? IS NULL OR holder = ?) ORDER BY number`,
@@ -150,7 +151,7 @@ export class FileTable {
       .map(batchOf);
   }
 
-  endedBeyond(holder: string, count: number): StoredBatch[] {
+  endedBeyond(holder: ClientText, count: number): StoredBatch[] {
     return this.#sql
       .all(
         `SELECT ${batchColumns} FROM batches WHERE holder = ? AND NOT (${isOpen}) AND number <=

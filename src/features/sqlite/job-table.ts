@@ -6,6 +6,7 @@ import {
   lostEnd,
 } from '../../primary/store/contract/jobs.js';
 import type { JobForm, JobListOrder } from '../../shared/background.js';
+import { type ClientText, clientText } from '../../shared/client.js';
 import type { JobEnd, JobRequest } from '../../shared/job.js';
 import type { SqlRow, Statements } from './node-sqlite.js';
 
@@ -63,7 +64,7 @@ export class JobTable {
     }
   }
 
-  find(id: string, client: string | null): JobRecord | null {
+  find(id: string, client: ClientText | null): JobRecord | null {
     const row = this.#sql.get(`SELECT ${columns} FROM jobs WHERE id = ? AND client = coalesce(?, client)`, id, client);
     return row === undefined ? null : recordOf(row);
   }
@@ -133,7 +134,7 @@ export class JobTable {
 function recordOf(row: SqlRow): JobRecord {
   return {
     id: String(row.id),
-    client: String(row.client),
+    client: clientText.parse(row.client),
     title: String(row.title ?? ''),
     form: JSON.parse(String(row.form)) as JobForm,
     operation: String(row.operation) as JobRecord['operation'],

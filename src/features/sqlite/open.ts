@@ -4,6 +4,7 @@ import type { StoreFile } from '../../command/base/command.js';
 import type { OpenedStore, StoreParts } from '../../primary/hosts/hosts.js';
 import { type Counts, expiryAt, HeldFault, StoreFault, sumCounts } from '../../primary/store/contract/store.js';
 import { asConfigFault } from '../../primary/store/open.js';
+import type { ClientText } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import { SqliteClient } from './client.js';
 import { checkFile, prepareFile } from './files.js';
@@ -58,7 +59,7 @@ export async function openOffline(path: string, clock: Clock, purpose: 'read' | 
 }
 
 /** Removes the data of a client, its keys and its sub-clients. */
-async function purgeAll(upkeep: SqliteUpkeep, owner: string): ReturnType<StoreFile['purge']> {
+async function purgeAll(upkeep: SqliteUpkeep, owner: ClientText): ReturnType<StoreFile['purge']> {
   const clients = [...new Set([owner, ...(await upkeep.clientsWith(owner))])];
   let removed: Counts = {};
   for (const client of clients) removed = sumCounts(removed, await upkeep.purge(client));

@@ -10,6 +10,7 @@ import {
   written,
 } from '../../primary/store/contract/responses.js';
 import { type ResponseHead, ResponseIndex } from '../../primary/store/shares/response-index.js';
+import { clientText } from '../../shared/client.js';
 import { responsePieceBytes } from '../../shared/ipc/protocol.js';
 import type { Message } from '../../shared/job.js';
 import type { SqlRow, Statements } from './node-sqlite.js';
@@ -102,7 +103,7 @@ export class ResponseTable {
 function headOf(row: SqlRow): ResponseHead {
   return {
     id: String(row.id),
-    client: String(row.client),
+    client: clientText.parse(row.client),
     previous: row.previous === null ? null : String(row.previous),
     createdAt: Number(row.created_at),
     bytes: Number(row.bytes),

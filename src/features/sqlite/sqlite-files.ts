@@ -9,6 +9,7 @@ import type {
   StoredFile,
   StoredPage,
 } from '../../primary/store/contract/files.js';
+import type { ClientText } from '../../shared/client.js';
 import type { FilePurpose, PageOrder } from '../../shared/files.js';
 import { call, type TableCall } from './calls.js';
 import type { SqliteClient } from './client.js';
@@ -25,7 +26,7 @@ export class SqliteFiles implements FileStore {
     this.#client = client;
   }
 
-  usageOf(holder: string): Promise<FileUsage> {
+  usageOf(holder: ClientText): Promise<FileUsage> {
     return this.#ask(call('files', 'usageOf', holder));
   }
 
@@ -41,7 +42,7 @@ export class SqliteFiles implements FileStore {
     return this.#ask(call('files', 'complete', id, whole));
   }
 
-  find(id: string, client: string): Promise<StoredFile | null> {
+  find(id: string, client: ClientText): Promise<StoredFile | null> {
     return this.#ask(call('files', 'find', id, client));
   }
 
@@ -68,7 +69,7 @@ export class SqliteFiles implements FileStore {
     return this.#ask(call('files', 'addBatch', batch));
   }
 
-  findBatch(id: string, client: string): Promise<StoredBatch | null> {
+  findBatch(id: string, client: ClientText): Promise<StoredBatch | null> {
     return this.#ask(call('files', 'findBatch', id, client));
   }
 
@@ -76,11 +77,11 @@ export class SqliteFiles implements FileStore {
     return this.#ask(call('files', 'listBatches', order, apis));
   }
 
-  openBatches(holder: string): Promise<readonly StoredBatch[]> {
+  openBatches(holder: ClientText): Promise<readonly StoredBatch[]> {
     return this.#ask(call('files', 'openBatches', holder));
   }
 
-  endedBeyond(holder: string, count: number): Promise<readonly StoredBatch[]> {
+  endedBeyond(holder: ClientText, count: number): Promise<readonly StoredBatch[]> {
     return this.#ask(call('files', 'endedBeyond', holder, count));
   }
 

@@ -34,6 +34,7 @@ import type { StoredText } from '../../primary/store/contract/stored-text.js';
 import type { AddedRow, StoreTable, StoreTables, TableRow, TableStore } from '../../primary/store/contract/tables.js';
 import { firstDay, firstMonth, type UsageDelta, type UsageStore } from '../../primary/store/contract/usage.js';
 import type { JobListOrder } from '../../shared/background.js';
+import type { ClientText } from '../../shared/client.js';
 import { type Clock, yieldToEventLoop } from '../../shared/clock.js';
 import { RelayError, storeUnavailable } from '../../shared/errors.js';
 import { newId } from '../../shared/ids.js';
@@ -243,7 +244,7 @@ class SqliteJobs implements JobStore {
     return true;
   }
 
-  find(id: string, client: string): Promise<JobRecord | null> {
+  find(id: string, client: ClientText): Promise<JobRecord | null> {
     return this.#client.ask('job', call('jobs', 'find', id, client));
   }
 
@@ -319,7 +320,7 @@ class SqliteAnswers implements AnswerStore {
     return this.#client.ask('answer', call('answers', 'read', key, digest, from));
   }
 
-  readById(client: string, id: string, from: number): Promise<RecordedBegin | null> {
+  readById(client: ClientText, id: string, from: number): Promise<RecordedBegin | null> {
     return this.#client.ask('answer', call('answers', 'readById', client, id, from));
   }
 

@@ -4,6 +4,7 @@ import type { Counts, Expiry, StoreUpkeep } from '../../primary/store/contract/s
 import type { StoreTable } from '../../primary/store/contract/tables.js';
 import type { StoreBackup, StoreReport } from '../../shared/api/store.js';
 import { inLine } from '../../shared/async.js';
+import type { ClientText } from '../../shared/client.js';
 import { invalid, RelayError, storeUnavailable } from '../../shared/errors.js';
 import { call } from './calls.js';
 import type { SqliteClient } from './client.js';
@@ -65,15 +66,15 @@ export class SqliteUpkeep implements StoreUpkeep {
     });
   }
 
-  clientsWith(owner: string): Promise<readonly string[]> {
+  clientsWith(owner: ClientText): Promise<readonly ClientText[]> {
     return this.#line(() => this.#client.askAside(call('file', 'clientsWith', owner)));
   }
 
-  idsOf(client: string, kind: 'response' | 'answer'): Promise<readonly string[]> {
+  idsOf(client: ClientText, kind: 'response' | 'answer'): Promise<readonly string[]> {
     return this.#client.askAside(call('file', 'idsOf', client, kind));
   }
 
-  purge(client: string): Promise<Counts> {
+  purge(client: ClientText): Promise<Counts> {
     return this.#line(async () => {
       const counts = await this.#client.askAside(call('file', 'purge', client));
       await this.#client.tidyAll();

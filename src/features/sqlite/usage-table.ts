@@ -6,6 +6,7 @@ import {
   type UsageDelta,
 } from '../../primary/store/contract/usage.js';
 import { byMonth, foldDays } from '../../primary/store/contract/usage-rows.js';
+import { usageName } from '../../shared/client.js';
 import type { SqlRow, SqlValue, Statements } from './node-sqlite.js';
 
 /** Oldest day and month that are stored. */
@@ -64,7 +65,7 @@ function deltaOf({ day, client, model, account, jobs, figures }: SqlRow): UsageD
   return {
     ...noAmounts,
     ...(JSON.parse(String(figures)) as Partial<UsageAmounts>),
-    ...{ day: String(day), client: String(client), model: String(model), account: String(account) },
+    ...{ day: String(day), client: usageName.parse(client), model: String(model), account: String(account) },
     jobs: JSON.parse(String(jobs)) as UsageDelta['jobs'],
   };
 }

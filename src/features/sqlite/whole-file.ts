@@ -1,5 +1,5 @@
 import type { Counts, Expiry } from '../../primary/store/contract/store.js';
-import { isOfClient } from '../../shared/client.js';
+import { type ClientText, isOfClient } from '../../shared/client.js';
 import { type SqlConnection, type SqlValue, sqliteCodeOf, sqliteCodes } from './node-sqlite.js';
 
 const maxFaults = 20;
@@ -105,7 +105,7 @@ export class WholeFile {
   }
 
   /** Removes the rows of a client from every table with a column `client`; triggers remove dependent rows. */
-  purge(client: string): Counts {
+  purge(client: ClientText): Counts {
     this.#onPurge();
     const removed = this.#clientTables().map((table) => {
       return [table, Number(this.#sql.prepare(`DELETE FROM ${table} WHERE client = ?`).run(client).changes)] as const;
@@ -114,7 +114,7 @@ export class WholeFile {
   }
 
   /** Returns the client, its keys and its sub-clients, as far as they have rows. */
-  clientsWith(owner: string): string[] {
+  clientsWith(owner: ClientText): ClientText[] {
     const isAmong = isOfClient(owner);
     const found = this.#clientTables().flatMap((table) => {
       const rows = this.#sql
@@ -125,7 +125,7 @@ export class WholeFile {
     return [...new Set(found)].filter(isAmong);
   }
 
-  idsOf(client: string, kind: 'response' | 'answer'): string[] {
+  idsOf(client: ClientText, kind: 'response' | 'answer'): string[] {
     const from = kind === 'response' ? 'id FROM responses' : 'name AS id FROM idempotency';
     const rows = this.#sql.prepare(`SELECT ${from} WHERE client = ? ORDER BY created_at`).all(client);
     return rows.map(({ id }) => String(id));

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { setNewest } from '../../shared/bounded-map.js';
+import type { ClientText } from '../../shared/client.js';
 import { RelayError } from '../../shared/errors.js';
 import type { ClientJobs } from '../background/client-jobs.js';
 import type { RepeatedMessage, SteerOrder, TurnPlace } from './shared.js';
@@ -26,7 +27,7 @@ export class RepeatedMessages {
   }
 
   /** Resolves with null for a message that is not known. */
-  async find(id: string, client: string): Promise<RepeatedMessage | null> {
+  async find(id: string, client: ClientText): Promise<RepeatedMessage | null> {
     if (this.#reached.has(id)) return { repeated: null };
     try {
       await this.#jobs.openJob(id, client);

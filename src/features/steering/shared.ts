@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { modelText } from '../../shared/api/ask.js';
+import { clientText } from '../../shared/client.js';
 import type { FeatureEndpoint } from '../../shared/features/feature.js';
 import { allEfforts, operations, thinkingForms } from '../../shared/job.js';
 
@@ -35,7 +36,7 @@ const steered = z
 export type Steered = z.infer<typeof steered>;
 
 /** Place of an answer. `id`: that of a conversation or a job. */
-const place = z.object({ of: z.enum(['conversation', 'job']), id: z.string(), client: z.string() });
+const place = z.object({ of: z.enum(['conversation', 'job']), id: z.string(), client: clientText });
 
 const nextTurn = z.object({
   conversationId: z.string(),
@@ -85,12 +86,12 @@ export const calls = {
    * the stream is open, no later message becomes a turn.
    */
   holdTurn: {
-    request: steerOrder.extend({ jobId: z.string(), client: z.string(), nextId: z.string().nullable() }),
+    request: steerOrder.extend({ jobId: z.string(), client: clientText, nextId: z.string().nullable() }),
     item: fate,
   },
   /** Ends the answer of a job. */
   interruptTurn: {
-    request: z.object({ jobId: z.string(), client: z.string() }),
+    request: z.object({ jobId: z.string(), client: clientText }),
     answer: z.object({ isInterrupted: z.boolean() }),
   },
 };

@@ -1,4 +1,5 @@
 import type { Request } from 'express';
+import type { ClientText } from '../../shared/client.js';
 import { RelayError } from '../../shared/errors.js';
 import { authenticate, needScope } from '../../worker/access/authenticate.js';
 import type { WorkerCore, WorkerPart } from '../../worker/features/feature.js';
@@ -70,7 +71,7 @@ function idOf({ params }: Request): string {
 /** Sends the message to the answer. If the answer does not take it, it becomes the next turn before the answer ends. */
 async function steer(
   { primary }: SteeringCore,
-  job: { readonly jobId: string; readonly client: string; readonly nextId: string | null },
+  job: { readonly jobId: string; readonly client: ClientText; readonly nextId: string | null },
   order: SteerOrder,
   accept: Accept | null,
 ): Promise<MessageFate> {

@@ -1,11 +1,11 @@
 import type { CreatePrimaryPart, PrimaryCore } from '../../primary/features/feature.js';
-import { holderOf } from '../../shared/client.js';
+import { type ClientText, holderOf } from '../../shared/client.js';
 import { storingIsOff } from '../../shared/errors.js';
 import { preventsStoring } from './shared.js';
 
 /** Creates the part that says of which clients nothing is stored, and refuses their background jobs. */
 export const createStoring: CreatePrimaryPart = ({ clients, store }) => {
-  const mayStore = (client: string) => maySave(clients, client);
+  const mayStore = (client: ClientText) => maySave(clients, client);
   const areConversationsShared = store.isShared;
   return {
     mayStore,
@@ -23,7 +23,7 @@ export const createStoring: CreatePrimaryPart = ({ clients, store }) => {
 };
 
 /** Whether neither the key, nor its person, nor a group of both prevents it. A group whose line has a fault may have prevented it. */
-function maySave(clients: Pick<PrimaryCore['clients'], 'optionsOf' | 'groupsOf'>, client: string): boolean {
+function maySave(clients: Pick<PrimaryCore['clients'], 'optionsOf' | 'groupsOf'>, client: ClientText): boolean {
   const both = [client, holderOf(client)];
   const own = both.map((each) => clients.optionsOf(each).featureOptions);
   const groups = both.flatMap((each) => clients.groupsOf(each));

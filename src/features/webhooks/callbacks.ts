@@ -1,4 +1,4 @@
-import { holderOf } from '../../shared/client.js';
+import { type ClientText, holderOf } from '../../shared/client.js';
 import { invalid } from '../../shared/errors.js';
 import { dataOf, type JobNotice } from './notices.js';
 import { isCallbackOf } from './receiver-url.js';
@@ -7,16 +7,16 @@ import type { Webhooks } from './webhooks.js';
 /** Calls back URLs that clients have named, when their background jobs have ended. Only keys may name them. */
 export class Callbacks {
   readonly #webhooks: Pick<Webhooks, 'send'> | null;
-  readonly #startOf: (client: string) => string | null;
+  readonly #startOf: (client: ClientText) => string | null;
 
   /** `webhooks` is null if there is no secret. `startOf` returns the start of the URLs that a client may name. */
-  constructor(webhooks: Pick<Webhooks, 'send'> | null, startOf: (client: string) => string | null) {
+  constructor(webhooks: Pick<Webhooks, 'send'> | null, startOf: (client: ClientText) => string | null) {
     this.#webhooks = webhooks;
     this.#startOf = startOf;
   }
 
   /** Throws `validation_error` if the client may not name this URL. */
-  check(client: string, url: string | undefined): void {
+  check(client: ClientText, url: string | undefined): void {
     if (url === undefined) return;
     const start = this.#startOf(client);
     if (start === null) throw invalid('callback_url', 'needs an API key with the option webhooks');

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { LimitAmount, LimitUse } from '../../shared/api/usage.js';
 import type { JobForm } from '../../shared/background.js';
 import { setNewest } from '../../shared/bounded-map.js';
-import { writeClientId } from '../../shared/client.js';
+import { type ClientText, noClient, writeClientId } from '../../shared/client.js';
 import { type Clock, timestamp } from '../../shared/clock.js';
 import type { QuotaWindow } from '../../shared/health.js';
 import { newId } from '../../shared/ids.js';
@@ -63,7 +63,7 @@ interface Condition {
   /** Text from which the id of the notice is made; null for a new id each time the condition begins. */
   readonly id: string | null;
   /** Client that the notice is about; empty if it is about a group or the service. */
-  readonly client: string;
+  readonly client: ClientText;
   readonly type: string;
   readonly data: object;
 }
@@ -113,7 +113,7 @@ export class Notices {
       const key = ['quota', host, labelOf(cli, accountName), window, resetsAt ?? ''].join('.');
       const resets_at = resetsAt === null ? null : timestamp(resetsAt);
       const data = { host, cli, ...account, window, utilization, resets_at };
-      return [{ key, id: resetsAt === null ? null : key, client: '', type: 'quota.nearly_used', data }];
+      return [{ key, id: resetsAt === null ? null : key, client: noClient, type: 'quota.nearly_used', data }];
     });
   }
 
@@ -121,7 +121,9 @@ export class Notices {
     if (!health.needsLogin) return [];
     const { host } = this.#parts;
     const data = { host, cli, ...(accountName !== '' && { account: accountName }) };
-    return [{ key: ['login', labelOf(cli, accountName)].join('.'), id: null, client: '', type: 'login.needed', data }];
+    return [
+      { key: ['login', labelOf(cli, accountName)].join('.'), id: null, client: noClient, type: 'login.needed', data },
+    ];
   }
 }
 
@@ -157,9 +159,10 @@ function budgetCondition(
   const share = amount.used / amount.max;
   if (share < nearlyUsed) return [];
   const level = share < 1 ? 'nearly_used' : 'used_up';
-  const about = kind === 'group' || kind === 'service' ? '' : writeClientId({ kind, name: client });
+  const about =
+    kind === 'group' || kind === 'service' || kind === 'other' ? noClient : writeClientId({ kind, name: client });
   // a notice about a key or a group has the id that an earlier version has sent
-  const subject = about === '' || kind === 'key' ? client : about;
+  const subject = about === noClient || kind === 'key' ? client : about;
   const modelPart = model.model === undefined ? [] : [model.model];
   const key = ['budget', level, subject, ...modelPart, budget, amount.period, amount.max, amount.resets_at].join('.');
   return [

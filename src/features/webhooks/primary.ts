@@ -2,6 +2,7 @@ import { hostname } from 'node:os';
 import type { CreatePrimaryPart, PrimaryCore } from '../../primary/features/feature.js';
 import type { StoredKind } from '../../primary/features/stored-kind.js';
 import { openTable, type TableStore } from '../../primary/store/contract/tables.js';
+import type { ClientText } from '../../shared/client.js';
 import type { Config } from '../../shared/config/config.js';
 import { ignoreFailure } from '../../shared/errors.js';
 import type { Handlers } from '../../shared/ipc/peer.js';
@@ -26,7 +27,7 @@ export function createWebhooks(
   return (core) => {
     const { host, store, clients, config } = core;
     const deliveries = openTable<Delivery>(store.tables, deliveryTable);
-    const startOf = (client: string) =>
+    const startOf = (client: ClientText) =>
       clients.hasAccess(client, host.clock.now()) ? callbackStart(clients.optionsOf(client).featureOptions) : null;
     const webhooks = createSender(values, makePoster, core, deliveries, startOf);
     const callbacks = new Callbacks(webhooks, startOf);
@@ -79,7 +80,7 @@ function createSender(
   makePoster: ((version: string) => PostNotice) | null,
   { host, store }: PrimaryCore,
   deliveries: TableStore<Delivery>,
-  startOf: (client: string) => string | null,
+  startOf: (client: ClientText) => string | null,
 ): Webhooks | null {
   if (secret === null || makePoster === null) return null;
   const { clock, log, random, product } = host;

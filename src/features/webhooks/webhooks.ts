@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import type { TableStore } from '../../primary/store/contract/tables.js';
 import { setNewest } from '../../shared/bounded-map.js';
-import { holderOf } from '../../shared/client.js';
+import { type ClientText, holderOf, noClient } from '../../shared/client.js';
 import { type Clock, type StopTimer, timestamp } from '../../shared/clock.js';
 import { isDefect } from '../../shared/errors.js';
 import { describeError } from '../../shared/log/logger.js';
@@ -14,7 +14,7 @@ export interface Notice {
   /** Id that stays the same if another host or the next service sends the same notice. */
   readonly id: string;
   /** Client that it is about; empty if it is about a group or the service. */
-  readonly client: string;
+  readonly client: ClientText;
   readonly type: string;
   readonly data: object;
 }
@@ -28,7 +28,7 @@ export interface WebhookParts {
   /** Whether other hosts make attempts for the same store. */
   readonly isShared: boolean;
   /** Whether the client may still name this URL. Its key may have changed since the notice was stored. */
-  readonly mayCall: (client: string, url: string) => boolean;
+  readonly mayCall: (client: ClientText, url: string) => boolean;
   readonly post: PostNotice;
   readonly clock: Clock;
   readonly log: WebhookLogger;
@@ -39,7 +39,7 @@ export interface WebhookParts {
 /** Attempts to one receiver. `holder`: null for the receiver of the operator. */
 interface Lane {
   readonly delivering: Promise<void>;
-  readonly holder: string | null;
+  readonly holder: ClientText | null;
 }
 
 /** Interval at which due deliveries are looked for. A new notice is sent at once. */
@@ -179,18 +179,18 @@ export class Webhooks {
   #deliverLater(lane: string, deliveries: readonly Delivery[], leaseEnd: number): void {
     const earlier = this.#lanes.get(lane)?.delivering;
     const isOperators = deliveries.some(({ url }) => url === null);
-    if (earlier === undefined && !isOperators && !this.#hasLaneFor(deliveries[0]?.client ?? '')) return;
+    if (earlier === undefined && !isOperators && !this.#hasLaneFor(deliveries[0]?.client ?? noClient)) return;
     const delivering = (earlier ?? Promise.resolve())
       .then(() => this.#deliverInOrder(deliveries, leaseEnd))
       .finally(() => {
         if (this.#lanes.get(lane)?.delivering === delivering) this.#lanes.delete(lane);
       });
-    const holder = isOperators ? null : holderOf(deliveries[0]?.client ?? '');
+    const holder = isOperators ? null : holderOf(deliveries[0]?.client ?? noClient);
     this.#lanes.set(lane, { delivering, holder });
   }
 
   /** Whether attempts to one more receiver of a client may begin. */
-  #hasLaneFor(client: string): boolean {
+  #hasLaneFor(client: ClientText): boolean {
     const holder = holderOf(client);
     const isOfHolder = (lane: Lane) => lane.holder === holder;
     return this.#lanes.size < maxLanes && [...this.#lanes.values()].filter(isOfHolder).length < maxLanesOfHolder;

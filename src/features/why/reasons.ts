@@ -1,6 +1,7 @@
 import type { Spender } from '../../primary/access/recent-usage.js';
 import type { ModelCli } from '../../primary/cli/model-cli.js';
 import type { JobTrace } from '../../primary/jobs/job-trace.js';
+import type { ClientText } from '../../shared/client.js';
 import type { JobEnd, JobRequest, PassReason, WaitReason } from '../../shared/job.js';
 import { formatDuration } from '../../shared/text/format.js';
 
@@ -51,16 +52,19 @@ const passes: Readonly<Record<PassReason, string>> = {
 export class JobReasons {
   /** Sentences by client and request, the oldest job first. */
   readonly #sentences = new Map<string, string[]>();
-  readonly #slotsOf: (client: string) => SlotUse;
+  readonly #slotsOf: (client: ClientText) => SlotUse;
   readonly #precedenceOver: (job: Spender) => readonly string[];
 
   /** `precedenceOver`: returns sentences about jobs that go before a job that waits for a slot. */
-  constructor(slotsOf: (client: string) => SlotUse, precedenceOver: (job: Spender) => readonly string[] = () => []) {
+  constructor(
+    slotsOf: (client: ClientText) => SlotUse,
+    precedenceOver: (job: Spender) => readonly string[] = () => [],
+  ) {
     this.#slotsOf = slotsOf;
     this.#precedenceOver = precedenceOver;
   }
 
-  of(client: string, requestId: string): readonly string[] {
+  of(client: ClientText, requestId: string): readonly string[] {
     return this.#sentences.get(keyOf({ client, requestId })) ?? [];
   }
 

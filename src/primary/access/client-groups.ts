@@ -1,5 +1,5 @@
 import { setNewest } from '../../shared/bounded-map.js';
-import { groupUsage } from '../../shared/client.js';
+import { type ClientText, groupUsage, type UsageName } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import {
   type ApiKey,
@@ -14,7 +14,7 @@ import { GroupLines } from '../../shared/config/group-lines.js';
 /** Line of a group, with those who belong to the group. */
 export interface ClientGroup extends GroupLine {
   /** Clients whose usage counts for the group, and the usage of the group; null for all clients. See `spendersOf`. */
-  readonly holders: readonly string[] | null;
+  readonly holders: readonly UsageName[] | null;
 }
 
 /** Options of a member, and what they were made from. */
@@ -35,7 +35,7 @@ export class ClientGroups {
   readonly lines: readonly GroupLine[];
   readonly #clock: Pick<Clock, 'now'>;
   readonly #all: GroupLines<GroupLine>;
-  readonly #holders: ReadonlyMap<string, readonly string[]>;
+  readonly #holders: ReadonlyMap<string, readonly ClientText[]>;
   /** Groups that had not ended when they were last read. */
   #active: ReadonlyMap<string, ClientGroup> = new Map();
   #hasEach = false;
@@ -91,7 +91,7 @@ export class ClientGroups {
    * own options of a member whose options cannot allow more than those that the groups set.
    */
   optionsOf(
-    client: string,
+    client: ClientText,
     line: KeyOptions,
     source: object,
     groupsOf: () => readonly string[],
@@ -109,7 +109,7 @@ export class ClientGroups {
     return options;
   }
 
-  #holdersOf(name: string): readonly string[] | null {
+  #holdersOf(name: string): readonly UsageName[] | null {
     return name === wholeService ? null : [...(this.#holders.get(name) ?? []), groupUsage(name)];
   }
 }
@@ -118,8 +118,8 @@ export class ClientGroups {
 function holdersOf(
   operatorKeys: readonly ApiKey[],
   lines: GroupLines<GroupLine>,
-): ReadonlyMap<string, readonly string[]> {
-  const holders = new Map<string, string[]>();
+): ReadonlyMap<string, readonly ClientText[]> {
+  const holders = new Map<string, ClientText[]>();
   for (const key of operatorKeys) {
     for (const { name } of lines.chainOf(key.group ?? '')) {
       const members = holders.get(name) ?? [];

@@ -1,5 +1,12 @@
 import { isDeepStrictEqual } from 'node:util';
-import { holderOf, optionHolder, readClientId, spendersOf } from '../../shared/client.js';
+import {
+  type ClientText,
+  holderOf,
+  optionHolder,
+  readClientId,
+  spendersOf,
+  type UsageName,
+} from '../../shared/client.js';
 import { type Clock, timestamp } from '../../shared/clock.js';
 import {
   type AddedKey,
@@ -38,7 +45,7 @@ export type ClientSettings = Pick<
 
 /** Rate limit that a client shares with those whose requests count for it. `maxRequests` 0 means no limit. */
 export interface ClientRate {
-  readonly client: string;
+  readonly client: ClientText;
   readonly rate: Rate;
 }
 
@@ -50,8 +57,8 @@ export class Clients {
   #named: readonly ApiKey[];
   /** Keys of a feature; null if they exist, but could not be read yet. */
   #added: readonly AddedKey[] | null = [];
-  #lent: ReadonlyMap<string, readonly LentKey[]> = new Map();
-  #byClient: ReadonlyMap<string, ApiKey | AddedKey>;
+  #lent: ReadonlyMap<ClientText, readonly LentKey[]> = new Map();
+  #byClient: ReadonlyMap<UsageName, ApiKey | AddedKey>;
   #digests: ReadonlySet<string>;
   readonly #people: KnownPeople;
   readonly #clock: Pick<Clock, 'now'>;
@@ -97,7 +104,7 @@ export class Clients {
 
   /** Replaces the keys that clients have lent. */
   replaceLentKeys(keys: readonly LentKey[]): void {
-    const lent = new Map<string, LentKey[]>();
+    const lent = new Map<ClientText, LentKey[]>();
     for (const key of keys) lent.set(key.client, [...(lent.get(key.client) ?? []), key]);
     this.#lent = lent;
     this.#index();
@@ -107,7 +114,7 @@ export class Clients {
    * Returns the key of a client with this digest as workers get it; null if it no longer exists. undefined: it may exist,
    * but could not be read.
    */
-  keyWithDigest(client: string, digest: string): WorkerKey | null | undefined {
+  keyWithDigest(client: ClientText, digest: string): WorkerKey | null | undefined {
     const key = this.#byClient.get(client);
     if (key === undefined) return readClientId(client).kind !== 'key' && this.#added === null ? undefined : null;
     const found = this.#ownWorkerKeysOf(key).find((each) => each.digest === digest);
@@ -118,7 +125,7 @@ export class Clients {
    * Returns the options of a person, from the line that applies and from the groups; the defaults for any other client,
    * also for a key of the person.
    */
-  personOptions(client: string): KeyOptions {
+  personOptions(client: ClientText): KeyOptions {
     return holderOf(client) === client && readClientId(client).kind === 'sso' ? this.#optionsOf(client) : plainOptions;
   }
 
@@ -128,8 +135,8 @@ export class Clients {
   }
 
   /** Clients of all keys. */
-  get keyClients(): string[] {
-    return [...this.#byClient.keys()];
+  get keyClients(): ClientText[] {
+    return [...this.#byClient.values()].map(clientOf);
   }
 
   /** Lines of groups and of the whole service, as the keys file has them. */
@@ -148,16 +155,16 @@ export class Clients {
   }
 
   /** All keys, and the people who have sent a request lately or have made a key. */
-  get keysAndPeople(): Iterable<string> {
+  get keysAndPeople(): Iterable<ClientText> {
     const keys = this.keyClients;
-    return new Set([...keys, ...this.#people.clients, ...keys.map(holderOf)]);
+    return new Set([...keys, ...this.#people.clients, ...keys.map((client) => holderOf(client))]);
   }
 
   /**
    * Returns the options of a key; of a person, those of the line that applies. A key that a person has made gets only
    * its own options here.
    */
-  ownOptionsOf(client: string): KeyOptions {
+  ownOptionsOf(client: ClientText): KeyOptions {
     return this.#byClient.has(client) ? this.#optionsOf(client) : this.personOptions(client);
   }
 
@@ -166,29 +173,29 @@ export class Clients {
    * of a feature and of its maker. The usage of the keys of the operator is counted for their group with each key.
    * `named`: groups that the proxy has named, by default with the last request of the person.
    */
-  countedGroupsOf(client: string, named = this.#people.groupsOf(client)): readonly string[] {
+  countedGroupsOf(client: ClientText, named = this.#people.groupsOf(client)): readonly string[] {
     const key = this.#byClient.get(optionHolder(client));
     const groups = key === undefined ? this.#groupsOfPerson(client, named) : countedGroups(key);
     return this.#groups.find(groups.filter((name) => name !== wholeService)).map(({ name }) => name);
   }
 
   /** Returns the groups whose lines apply to a client: the group of its key, these groups, and the whole service. */
-  groupsOf(client: string, groups = this.countedGroupsOf(client)): ClientGroup[] {
+  groupsOf(client: ClientText, groups = this.countedGroupsOf(client)): ClientGroup[] {
     const key = this.#byClient.get(optionHolder(client));
     return this.#groups.find([key?.group ?? '', ...groups, wholeService]);
   }
 
   /** Returns the models that members may name, for each group of a client that limits them. */
-  groupModelsOf(client: string): (readonly string[])[] {
+  groupModelsOf(client: ClientText): (readonly string[])[] {
     return this.groupsOf(client).flatMap(({ models }) => (models ? [models] : []));
   }
 
-  #groupsOfPerson(client: string, named: readonly string[]): readonly string[] {
+  #groupsOfPerson(client: ClientText, named: readonly string[]): readonly string[] {
     return [...named, this.#people.lineOf(client)?.group ?? ''];
   }
 
   /** Returns the end of the access that the groups of a client give. A person with a line and no group in it has access without groups. */
-  #groupEndOf(client: string, jobGroups: readonly string[] = []): GroupEnd | null {
+  #groupEndOf(client: ClientText, jobGroups: readonly string[] = []): GroupEnd | null {
     const key = this.#byClient.get(optionHolder(client));
     const line = this.#people.lineOf(client);
     if (key !== undefined) return this.#groups.endOf([key.group ?? '', ...countedGroups(key)]);
@@ -217,12 +224,12 @@ export class Clients {
   }
 
   /** Records the groups of a person. */
-  recordPerson(client: string, groups: readonly string[]): void {
+  recordPerson(client: ClientText, groups: readonly string[]): void {
     this.#people.record(client, groups);
   }
 
   /** Returns the clients of earlier keys of the same person, whose usage counts for this one. */
-  formerClientsOf(client: string): readonly string[] {
+  formerClientsOf(client: UsageName): readonly ClientText[] {
     const key = this.#byClient.get(client);
     return key !== undefined && 'former' in key ? (key.former ?? []) : [];
   }
@@ -232,7 +239,7 @@ export class Clients {
     client,
     groups = [],
   }: {
-    readonly client: string;
+    readonly client: ClientText;
     readonly groups?: readonly string[] | undefined;
   }): void {
     if (groups.length > 0) this.#people.recordJob(client, groups);
@@ -258,11 +265,11 @@ export class Clients {
    * Returns the options of a client: the options of its key, or of the line for this person, then those that its groups set
    * for each member. A sub-client has the options of its key; after the key is revoked, a client has the defaults.
    */
-  optionsOf(client: string): ClientOptions {
+  optionsOf(client: ClientText): ClientOptions {
     return this.#optionsOf(client);
   }
 
-  #optionsOf(client: string): KeyOptions {
+  #optionsOf(client: ClientText): KeyOptions {
     const holder = optionHolder(client);
     const key = this.#byClient.get(holder);
     if (key !== undefined) {
@@ -281,12 +288,12 @@ export class Clients {
   }
 
   /** Returns the rate limits for which a request of a client counts: of its holder, and of its key if that has another one. */
-  ratesOf(client: string): ClientRate[] {
+  ratesOf(client: ClientText): ClientRate[] {
     const rates = spendersOf(client).map((spender) => ({ client: spender, rate: this.#rateOf(spender) }));
     return rates.filter(({ rate }, index) => index === 0 || !isDeepStrictEqual(rate, rates[0]?.rate));
   }
 
-  #rateOf(client: string): Rate {
+  #rateOf(client: ClientText): Rate {
     return this.optionsOf(client).rate ?? this.#rate;
   }
 
@@ -294,7 +301,7 @@ export class Clients {
    * Whether a client may still send requests: its key, and the line of its person, exist and have not expired. Clients
    * that need no key always may. `groups`: those of a job, for a person who has sent no request since the start.
    */
-  hasAccess(client: string, now: number, groups: readonly string[] = []): boolean {
+  hasAccess(client: ClientText, now: number, groups: readonly string[] = []): boolean {
     const { kind } = readClientId(client);
     if (!this.#needsKey || (kind !== 'key' && kind !== 'made' && kind !== 'sso')) return true;
     const holder = optionHolder(client);
@@ -307,7 +314,7 @@ export class Clients {
   }
 
   /** Throws `unauthorized` if a client may no longer send requests, see `hasAccess`: then its waiting jobs do not start either. */
-  checkAccess(client: string, now: number, groups: readonly string[] = []): void {
+  checkAccess(client: ClientText, now: number, groups: readonly string[] = []): void {
     if (this.hasAccess(client, now, groups)) return;
     const end = this.#groupEndOf(client, groups);
     if (end !== null && end.expiresAt <= now)
@@ -373,7 +380,7 @@ export async function sameKeys(
 }
 
 /** Returns the keys by client. */
-function byClient(keys: readonly (ApiKey | AddedKey)[]): ReadonlyMap<string, ApiKey | AddedKey> {
+function byClient(keys: readonly (ApiKey | AddedKey)[]): ReadonlyMap<ClientText, ApiKey | AddedKey> {
   return new Map(keys.map((key) => [clientOf(key), key]));
 }
 
@@ -433,7 +440,7 @@ export interface ClientBounds {
 }
 
 /** Returns the current limits of a client. The limits of a key may change while the service runs. */
-export type BoundsOf = (client: string) => ClientBounds;
+export type BoundsOf = (client: ClientText) => ClientBounds;
 
 const unbounded: ClientBounds = { maxRunning: Number.POSITIVE_INFINITY, maxQueued: null, weight: 1 };
 
@@ -442,7 +449,7 @@ export const noBounds: BoundsOf = () => unbounded;
 /** Returns the limits of a client: from its key if set there, otherwise from the configuration. */
 export function clientBounds(
   { clientMaxConcurrent }: Pick<Config, 'clientMaxConcurrent'>,
-  optionsOf: (client: string) => Pick<ClientOptions, 'maxConcurrent' | 'maxQueued' | 'weight'>,
+  optionsOf: (client: ClientText) => Pick<ClientOptions, 'maxConcurrent' | 'maxQueued' | 'weight'>,
 ): BoundsOf {
   const commonRunning = clientMaxConcurrent === 0 ? unbounded.maxRunning : clientMaxConcurrent;
   return (client) => {

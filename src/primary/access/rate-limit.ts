@@ -1,4 +1,5 @@
 import type { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
+import type { ClientText } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import type { Rate } from '../../shared/config/api-keys.js';
 import type { RateVerdict } from '../../shared/ipc/protocol.js';
@@ -9,7 +10,7 @@ export const MemoryLimiter = require('rate-limiter-flexible/lib/RateLimiterMemor
 export const LimiterResult = require('rate-limiter-flexible/lib/RateLimiterRes.js') as typeof RateLimiterRes;
 
 /** Returns the rate limits for which a request counts. */
-export type RatesOf = (client: string) => readonly ClientRate[];
+export type RatesOf = (client: ClientText) => readonly ClientRate[];
 
 /**
  * Counts a request in each window that it needs, the one of the key before that of its holder. Resolves with the first
@@ -47,7 +48,7 @@ export class RateLimit {
   }
 
   /** Counts a request in the windows of its client. */
-  takeRequest(client: string): Promise<RateVerdict> {
+  takeRequest(client: ClientText): Promise<RateVerdict> {
     return takeFromAll(this.#ratesOf(client), (each) => this.#take(each));
   }
 
@@ -63,7 +64,7 @@ export class RateLimit {
   }
 
   /** Opens the window of a client if it is not open. Returns the milliseconds until it ends. */
-  #openWindow(limiter: RateLimiterMemory, client: string, rate: Rate): number {
+  #openWindow(limiter: RateLimiterMemory, client: ClientText, rate: Rate): number {
     const name = windowName(client, rate);
     const now = this.#clock.monotonicMs();
     const endMs = this.#windowEnds.get(name) ?? now + rate.windowMs;
@@ -85,7 +86,7 @@ export class RateLimit {
   }
 }
 
-function windowName(client: string, rate: Rate): string {
+function windowName(client: ClientText, rate: Rate): string {
   return `${nameOfRate(rate)} ${client}`;
 }
 

@@ -1,10 +1,12 @@
 import type { UsageRow } from '../../shared/api/usage.js';
 import {
+  type ClientText,
   groupUsage,
   isAddedUsage,
   modelUsage,
   readClientId,
   spendersOf,
+  type UsageName,
   usedModelIn,
   writeClientId,
 } from '../../shared/client.js';
@@ -15,18 +17,18 @@ import type { Bill, Charge } from '../store/contract/usage.js';
 
 interface UsageCounter {
   jobEnded(request: JobRequest, end: JobEnd, bill: Bill): void;
-  countRefusal(client: string): void;
+  countRefusal(client: ClientText): void;
 }
 
 /** Counter that also counts what a job has spent under further names. */
 interface UsageAdder extends UsageCounter {
-  jobEnded(request: JobRequest, end: JobEnd, bill: Bill, added?: readonly string[]): void;
+  jobEnded(request: JobRequest, end: JobEnd, bill: Bill, added?: readonly UsageName[]): void;
   /** Returns the model that answered; empty if none is known. */
   modelOf(end: JobEnd, bill: Bill): string;
 }
 
 /** Returns the further names under which the usage of a job is counted that asked or got one of these models. */
-type AddedNames = (request: Spender, models: readonly string[]) => readonly string[];
+type AddedNames = (request: Spender, models: readonly string[]) => readonly UsageName[];
 
 /** Client and groups for which a job is counted. */
 export type Spender = Pick<JobRequest, 'client' | 'groups'>;
@@ -63,10 +65,10 @@ const allClients = '';
  */
 export class RecentUsage {
   readonly #periods: Readonly<Record<CalendarPeriod, PeriodUsage>>;
-  readonly #formerOf: (client: string) => readonly string[];
+  readonly #formerOf: (owner: UsageName) => readonly ClientText[];
 
   /** `formerOf`: returns the earlier clients of a person, whose usage counts for a client. */
-  constructor(clock: Pick<Clock, 'now'>, formerOf: (client: string) => readonly string[] = () => []) {
+  constructor(clock: Pick<Clock, 'now'>, formerOf: (owner: UsageName) => readonly ClientText[] = () => []) {
     this.#formerOf = formerOf;
     this.#periods = {
       day: new PeriodUsage(clock, 'day', 0),
@@ -76,17 +78,17 @@ export class RecentUsage {
   }
 
   /** Returns the sum of what these clients have used in this period; with null, of all clients. */
-  spentIn(period: CalendarPeriod, holders: readonly string[] | null): Spent {
+  spentIn(period: CalendarPeriod, holders: readonly UsageName[] | null): Spent {
     return this.#periods[period].spentBy(holders?.flatMap((holder) => [holder, ...this.#formerNames(holder)]) ?? null);
   }
 
-  #formerNames(name: string): string[] {
+  #formerNames(name: UsageName): UsageName[] {
     const [owner, model] = usedModelIn(name);
     return this.#formerOf(owner).map((former) => (model === null ? former : modelUsage(former, model)));
   }
 
   /** Counts the usage of an ended job, for any outcome, under the names of its client, its groups, and `added`. */
-  jobEnded({ client, groups = [] }: Spender, charge: Charge, added: readonly string[] = []): void {
+  jobEnded({ client, groups = [] }: Spender, charge: Charge, added: readonly UsageName[] = []): void {
     const { inputTokens, outputTokens, costUsd, searches } = charge;
     const spent = { tokens: inputTokens + outputTokens, costUsd: costUsd ?? 0, searches };
     // counted for every client: a key may get a limit later
@@ -95,7 +97,7 @@ export class RecentUsage {
   }
 
   /** Returns the number of web searches that count for a person or a key in this day. Only ended jobs count. */
-  searchesOf(client: string): number {
+  searchesOf(client: ClientText): number {
     return this.spentIn('day', [client]).searches;
   }
 
@@ -141,13 +143,13 @@ class PeriodUsage {
     this.#betweenReadsMs = betweenReadsMs;
   }
 
-  add(client: string, spent: Spent): void {
+  add(client: UsageName, spent: Spent): void {
     this.#checkPeriod();
     addTo(this.#newUsage, client, spent);
   }
 
   /** Returns the sum of what these key holders have used; with null, of all clients. */
-  spentBy(holders: readonly string[] | null): Spent {
+  spentBy(holders: readonly UsageName[] | null): Spent {
     this.#checkPeriod();
     const usages = [this.#storedUsage, this.#pendingUsage, this.#newUsage];
     let spent = nothing;
@@ -208,13 +210,13 @@ function add(spent: Map<string, Spent>, name: string, more: Spent): void {
  * Adds the usage of a client to all clients, and to its person and its key. Other clients have no limits of their own,
  * and no web searches. The usage of a group is also that of its people.
  */
-function addTo(spent: Map<string, Spent>, client: string, more: Spent): void {
+function addTo(spent: Map<string, Spent>, client: UsageName, more: Spent): void {
   if (isAddedUsage(client)) return add(spent, client, more);
   add(spent, allClients, more);
   if (mayHaveLimits(client)) for (const spender of spendersOf(client)) add(spent, spender, more);
 }
 
-function mayHaveLimits(client: string): boolean {
+function mayHaveLimits(client: UsageName): client is ClientText {
   const { kind } = readClientId(client);
   return kind === 'key' || kind === 'made' || kind === 'sso';
 }

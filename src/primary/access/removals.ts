@@ -1,29 +1,29 @@
-import { isOfClient } from '../../shared/client.js';
+import { type ClientText, isOfClient } from '../../shared/client.js';
 import { storeUnavailable } from '../../shared/errors.js';
 
 interface ByClient {
-  readonly client: string;
+  readonly client: ClientText;
 }
 
 /** Owns the set of clients whose data are being removed. Until that has ended, they start no job, and nothing of them is stored. */
 export class Removals {
-  readonly #running = new Map<symbol, (client: string) => boolean>();
+  readonly #running = new Map<symbol, (client: ClientText) => boolean>();
 
   /** Hooks that refuse the requests of these clients. */
   readonly part = {
-    mayStore: (client: string) => !this.has(client),
+    mayStore: (client: ClientText) => !this.has(client),
     job: { start: (request: ByClient) => this.#check(request), admit: (request: ByClient) => this.#check(request) },
     handlers: {},
   };
 
   /** Begins the removal of a client, its keys and its sub-clients. Dispose the result to end it. */
-  begin(owner: string): Disposable {
+  begin(owner: ClientText): Disposable {
     const removal = Symbol(owner);
     this.#running.set(removal, isOfClient(owner));
     return { [Symbol.dispose]: () => void this.#running.delete(removal) };
   }
 
-  has(client: string): boolean {
+  has(client: ClientText): boolean {
     return [...this.#running.values()].some((isAmong) => isAmong(client));
   }
 

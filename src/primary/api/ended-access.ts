@@ -1,3 +1,4 @@
+import type { ClientText } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import { cancelled } from '../../shared/errors.js';
 import type { JobRequest } from '../../shared/job.js';
@@ -16,14 +17,14 @@ export interface AccessParts {
     }[];
   };
   readonly logins: {
-    readonly all: readonly { readonly pool: { endSessionsOf(isAmong: (client: string) => boolean): void } }[];
+    readonly all: readonly { readonly pool: { endSessionsOf(isAmong: (client: ClientText) => boolean): void } }[];
   };
 }
 
 /** Ends the jobs and the idle processes of clients whose key or access was removed or has expired. */
 export function endJobsWithoutAccess(parts: AccessParts, clock: Pick<Clock, 'now'>): void {
   const now = clock.now();
-  const hasNone = (client: string) => !parts.clients.hasAccess(client, now);
+  const hasNone = (client: ClientText) => !parts.clients.hasAccess(client, now);
   const reason = cancelled('the API key or the access of this client was removed, or has expired');
   for (const job of parts.openJobs.callers) if (hasNone(job.request.client)) job.cut(reason);
   for (const { request, background } of parts.localJobs.background)

@@ -1,5 +1,5 @@
 import type { UsageReport } from '../../shared/api/usage.js';
-import { optionHolder, readClientId } from '../../shared/client.js';
+import { type ClientText, optionHolder, readClientId } from '../../shared/client.js';
 import type { RequestOf } from '../../shared/ipc/peer.js';
 import type { PrimaryCalls, WorkerSettings } from '../../shared/ipc/protocol.js';
 import type { KeyAttempts } from '../access/key-attempts.js';
@@ -95,7 +95,7 @@ function statusHandlers(services: Services) {
 }
 
 /** Runs a check, and counts a refusal if it rejects. */
-async function orRefused<T>(services: Services, client: string, check: () => Promise<T>): Promise<T> {
+async function orRefused<T>(services: Services, client: ClientText, check: () => Promise<T>): Promise<T> {
   try {
     return await check();
   } catch (error) {

@@ -1,5 +1,5 @@
 import type { PurgeReport } from '../../shared/api/store.js';
-import { isAddedUsage, isOfClient, writeClientId } from '../../shared/client.js';
+import { type ClientText, isAddedUsage, isOfClient, writeClientId } from '../../shared/client.js';
 import { delay } from '../../shared/clock.js';
 import type { Config } from '../../shared/config/config.js';
 import { cancelled } from '../../shared/errors.js';
@@ -24,7 +24,7 @@ export interface PurgedParts {
   readonly usage: Pick<UsageLedger, 'forget'>;
   readonly usageJournal: Pick<UsageJournal, 'add'>;
   readonly store: Pick<Store, 'upkeep'>;
-  readonly clis: readonly { readonly pool: { endSessionsOf(isAmong: (client: string) => boolean): void } }[];
+  readonly clis: readonly { readonly pool: { endSessionsOf(isAmong: (client: ClientText) => boolean): void } }[];
 }
 
 /** Parts that know the keys of a person. */
@@ -73,7 +73,7 @@ const endCheckMs = 20;
  * first, on all hosts, so that nothing comes back. May be repeated after a failure. Writes a record before, and another one with the
  * numbers afterwards.
  */
-async function purgeAll(parts: UpkeepParts, client: string, by: Actor): Promise<PurgeReport> {
+async function purgeAll(parts: UpkeepParts, client: ClientText, by: Actor): Promise<PurgeReport> {
   const { host, features, removals, hosts } = parts;
   const record = { by: by.client, target: client, request_id: by.requestId };
   await features.beforeAct({ act: 'client_purged', ...record });
@@ -100,7 +100,7 @@ async function purgeAll(parts: UpkeepParts, client: string, by: Actor): Promise<
  * Begins the removal of a client that another host purges: ends what runs of it here, and forgets what is in memory.
  * Dispose the result when its data are gone.
  */
-export async function joinRemoval(parts: JoinedParts, client: string): Promise<Disposable> {
+export async function joinRemoval(parts: JoinedParts, client: ClientText): Promise<Disposable> {
   const removal = parts.removals.begin(client);
   const isAmong = isOfClient(client);
   await endJobs(parts, isAmong);
@@ -116,7 +116,7 @@ export async function joinRemoval(parts: JoinedParts, client: string): Promise<D
  */
 async function endJobs(
   { openJobs, localJobs, host }: Pick<UpkeepParts, 'openJobs' | 'localJobs' | 'host'>,
-  isAmong: (client: string) => boolean,
+  isAmong: (client: ClientText) => boolean,
 ): Promise<void> {
   const { clock } = host;
   const open = () => openJobs.callers.filter(({ request }) => isAmong(request.client));
@@ -128,7 +128,10 @@ async function endJobs(
 }
 
 /** Returns the client, and its keys and sub-clients that have a key, data or usage. */
-async function clientsOf({ clients, usageJournal, store }: UpkeepParts, client: string): Promise<ReadonlySet<string>> {
+async function clientsOf(
+  { clients, usageJournal, store }: UpkeepParts,
+  client: ClientText,
+): Promise<ReadonlySet<ClientText>> {
   const rows = await usageJournal.report(null, { since: null, until: null, groups: ['client'], hasGroupUsage: true });
   const used = rows.map(({ kind = 'other', client: name = '' }) => writeClientId({ kind, name }));
   const known = [...clients.keyClients, ...used].filter(isOfClient(client));
@@ -139,7 +142,7 @@ async function clientsOf({ clients, usageJournal, store }: UpkeepParts, client: 
  * Removes all data of a client: first from memory, to hide it at once, then from the store. Rejects with
  * `store_unavailable` if the store still has data; the call must then be repeated.
  */
-export async function purgeClient(parts: PurgedParts, client: string): Promise<Omit<PurgeReport, 'clients'>> {
+export async function purgeClient(parts: PurgedParts, client: ClientText): Promise<Omit<PurgeReport, 'clients'>> {
   const { conversations, features, usage, usageJournal, store, clis } = parts;
   for (const { pool } of clis) pool.endSessionsOf((each) => each === client);
   const featureCounts = await features.purge(client);
@@ -158,7 +161,7 @@ function larger(some: Counts, others: Counts): Counts {
 
 const removedAtOnce = 100;
 
-function removeConversations(conversations: PurgedParts['conversations'], client: string): number {
+function removeConversations(conversations: PurgedParts['conversations'], client: ClientText): number {
   for (let count = 0; ; ) {
     const page = conversations.list(client, null, removedAtOnce);
     if (page.conversations.length === 0) return count;

@@ -1,3 +1,4 @@
+import type { ClientText } from '../../shared/client.js';
 import type { KeyOptions } from '../../shared/config/api-keys.js';
 import type { Config, Environment } from '../../shared/config/config.js';
 import type { FeatureVariables, ValuesOf } from '../../shared/config/feature-variables.js';
@@ -49,7 +50,7 @@ export interface LoginsParts {
   readonly context: CliContext;
   readonly fileFaults: FileFaults;
   /** Returns the texts of the options of features that a client has. */
-  featureOptionsOf(client: string): KeyOptions['featureOptions'];
+  featureOptionsOf(client: ClientText): KeyOptions['featureOptions'];
   /** Called when the logins have changed, with those that were removed. */
   onChange(removed: readonly ModelCli[]): void;
 }
@@ -75,7 +76,7 @@ export interface Logins extends AccountChooser<ModelCli> {
   /** Reads changed logins at the request of an operator. */
   reread(): Promise<void>;
   /** Whether the login may serve this client at present. */
-  mayServe(cli: ModelCli, client: string): boolean;
+  mayServe(cli: ModelCli, client: ClientText): boolean;
 }
 
 /** Creates the logins of all model CLIs. Without a source, each has only that of the service. */

@@ -1,5 +1,6 @@
 import type { ModelEntry, ModelList } from '../../shared/api/models.js';
 import { cached } from '../../shared/async.js';
+import type { ClientText } from '../../shared/client.js';
 import { type Clock, delay } from '../../shared/clock.js';
 import { anyOther, defaultModelName, type ModelAlias } from '../../shared/config/values.js';
 import { RelayError } from '../../shared/errors.js';
@@ -280,7 +281,7 @@ export class KnownModels {
   }
 
   /** Returns the error with the names added if they are missing. */
-  async explain(error: RelayError, client: string): Promise<RelayError> {
+  async explain(error: RelayError, client: ClientText): Promise<RelayError> {
     const { router } = this.#parts;
     const { choice } = router.names;
     const { allowed, limitedBy } = narrowed(choice, router.modelsOf(client));

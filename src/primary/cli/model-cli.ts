@@ -1,4 +1,5 @@
 import { coalesced, orAborted } from '../../shared/async.js';
+import type { ClientText } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import type { Config, Environment } from '../../shared/config/config.js';
 import type { ReadinessEntry, ReadinessTrigger, Verdict } from '../../shared/health.js';
@@ -75,7 +76,7 @@ export interface AccountGate {
 export interface Account {
   readonly name: string;
   /** Clients that it serves, such as `key ada`; if empty, it serves clients without an account. */
-  readonly owners: readonly string[];
+  readonly owners: readonly ClientText[];
   /** Maximum number of running jobs; null if only the slots and the CLI limit them. */
   readonly maxRunning: number | null;
   /** Whether it serves only while the others that a client may use cannot. */

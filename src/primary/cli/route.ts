@@ -1,3 +1,4 @@
+import type { ClientText } from '../../shared/client.js';
 import type { Config } from '../../shared/config/config.js';
 import { anthropicPrefix, anyOther, defaultModelName, modelNamePattern } from '../../shared/config/values.js';
 import { RelayError } from '../../shared/errors.js';
@@ -200,7 +201,7 @@ export interface Route<C = ModelCli> {
 
 /** Job as the choice of its account sees it. */
 export interface AccountJob {
-  readonly client: string;
+  readonly client: ClientText;
   /** Returns the id under which a process may wait for the job; null if none can. */
   readonly sessionId: () => string | null;
   /** Circuit of its route. */
@@ -236,7 +237,7 @@ const anyRoute: RouteOptions = { models: null };
 export class ModelRouter<C extends Pick<NamedAdapter, 'name'> = ModelCli> {
   readonly names: ModelNames;
   readonly #clis: AtLeastOne<C>;
-  readonly #optionsOf: (client: string) => RouteOptions;
+  readonly #optionsOf: (client: ClientText) => RouteOptions;
   readonly #accounts: AccountChooser<C> | null;
 
   /**
@@ -245,7 +246,7 @@ export class ModelRouter<C extends Pick<NamedAdapter, 'name'> = ModelCli> {
   constructor(
     names: ModelNames,
     clis: AtLeastOne<C>,
-    optionsOf: (client: string) => RouteOptions = () => anyRoute,
+    optionsOf: (client: ClientText) => RouteOptions = () => anyRoute,
     accounts: AccountChooser<C> | null = null,
   ) {
     this.names = names;
@@ -255,7 +256,7 @@ export class ModelRouter<C extends Pick<NamedAdapter, 'name'> = ModelCli> {
   }
 
   /** Returns the models that this client may name; null for all. */
-  modelsOf(client: string): readonly string[] | null {
+  modelsOf(client: ClientText): readonly string[] | null {
     const { models, groupModels = [] } = this.#optionsOf(client);
     const lists = [...(models === null ? [] : [models]), ...groupModels];
     const [first = null, ...others] = lists.map((names) => names.map((name) => this.names.resolveConfigured(name)));
@@ -283,7 +284,7 @@ export class ModelRouter<C extends Pick<NamedAdapter, 'name'> = ModelCli> {
   }
 
   /** Throws `validation_error` if the client may not name the model. */
-  checkModel(model: string | null, client: string): void {
+  checkModel(model: string | null, client: ClientText): void {
     modelFor(model, this.#choiceOf(client));
   }
 
@@ -333,7 +334,7 @@ export class ModelRouter<C extends Pick<NamedAdapter, 'name'> = ModelCli> {
     return { client, sessionId, circuit, account };
   }
 
-  #choiceOf(client: string): ModelChoice {
+  #choiceOf(client: ClientText): ModelChoice {
     return narrowed(this.names.choice, this.modelsOf(client));
   }
 }

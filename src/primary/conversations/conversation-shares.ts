@@ -1,3 +1,4 @@
+import type { ClientText } from '../../shared/client.js';
 import type { Conversation } from './conversation.js';
 
 /** The share of each client among all conversations. */
@@ -75,7 +76,7 @@ export class ConversationShares {
    * Returns up to `count` conversations of a client with an `activity` below `before` (null: all), the most recently
    * active first.
    */
-  latest(client: string, before: number | null, count: number): Conversation[] {
+  latest(client: ClientText, before: number | null, count: number): Conversation[] {
     const found: Conversation[] = [];
     for (const conversation of this.#byClient.get(client)?.byActivity.backwards(before ?? Infinity) ?? []) {
       found.push(conversation);

@@ -1,4 +1,5 @@
 import { setNewest } from '../../shared/bounded-map.js';
+import type { ClientText } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import {
   type ConversationSnapshot,
@@ -94,23 +95,23 @@ export class ConversationStore {
   }
 
   /** Returns the public data of a conversation. Throws `not_found` with the same message for every cause. */
-  snapshot(id: string, client: string): TitledConversation {
+  snapshot(id: string, client: ClientText): TitledConversation {
     return titled(this.#find(id, client) ?? notFound(), this.limits.ttlMs);
   }
 
   /** Returns the title that the client has set; null if none is set. Throws `not_found`. */
-  name(id: string, client: string): string | null {
+  name(id: string, client: ClientText): string | null {
     return (this.#find(id, client) ?? notFound()).title;
   }
 
-  rename(id: string, client: string, title: string | null): TitledConversation {
+  rename(id: string, client: ClientText, title: string | null): TitledConversation {
     const conversation = this.#find(id, client) ?? notFound();
     conversation.title = title;
     return titled(conversation, this.limits.ttlMs);
   }
 
   /** Deletes a conversation. A running or waiting turn still sends its answer. Throws `not_found`. */
-  remove(id: string, client: string): void {
+  remove(id: string, client: ClientText): void {
     this.#remove(this.#find(id, client) ?? notFound(), 'deleted');
   }
 
@@ -124,7 +125,7 @@ export class ConversationStore {
    */
   turn(
     id: string | null,
-    client: string,
+    client: ClientText,
     system: string | null,
     bytes: number,
     versionOf: string | null = null,
@@ -145,7 +146,7 @@ export class ConversationStore {
    * start), and only the versions of the conversation `versionOf` (null: all). A page of versions may be empty although
    * it is not the last.
    */
-  list(client: string, before: number | null, limit: number, versionOf: string | null = null): ListedPage {
+  list(client: ClientText, before: number | null, limit: number, versionOf: string | null = null): ListedPage {
     this.#checkRestored();
     this.expire();
     const root = versionOf && rootOf(this.#index.get(versionOf) ?? { id: versionOf, origins: null });
@@ -154,7 +155,7 @@ export class ConversationStore {
   }
 
   /** Returns the finished messages of a conversation, oldest first; none if it does not exist. */
-  texts({ id }: Pick<ConversationSnapshot, 'id'>, client: string): readonly StoredText[] {
+  texts({ id }: Pick<ConversationSnapshot, 'id'>, client: ClientText): readonly StoredText[] {
     return this.#find(id, client)?.texts ?? [];
   }
 
@@ -169,7 +170,7 @@ export class ConversationStore {
    * Makes a copy with the first messages (null: all), which becomes visible with `publishFork`. Throws `not_found`,
    * `validation_error` if the number is not the end of a turn, and `concurrency_limited`.
    */
-  draftFork(id: string, client: string, messageCount: number | null): Conversation {
+  draftFork(id: string, client: ClientText, messageCount: number | null): Conversation {
     this.expire();
     const origin = this.#find(id, client) ?? notFound();
     const count = messageCount ?? origin.texts.length;
@@ -224,7 +225,7 @@ export class ConversationStore {
   }
 
   /** Evicts the conversations of these clients. A running or waiting turn still sends its answer. */
-  dropClients(isAmong: (client: string) => boolean): void {
+  dropClients(isAmong: (client: ClientText) => boolean): void {
     for (const conversation of this.#index.all) if (isAmong(conversation.client)) this.#remove(conversation, 'evicted');
   }
 
@@ -305,7 +306,7 @@ export class ConversationStore {
   }
 
   /** Returns a conversation that may get another turn, even if its first turn has not ended. */
-  #usable(id: string, client: string): Conversation {
+  #usable(id: string, client: ClientText): Conversation {
     const found = this.#find(id, client) ?? this.#drafts.get(id);
     return found?.client === client ? found : unusable();
   }
@@ -316,7 +317,7 @@ export class ConversationStore {
     return this.#index.get(id) === undefined && !this.#drafts.has(id) && !this.#removed.has(id);
   }
 
-  #draft(id: string, client: string, system: string | null, versionOf: string | null): Conversation {
+  #draft(id: string, client: ClientText, system: string | null, versionOf: string | null): Conversation {
     const text = system === null ? null : stored(system);
     const parent = versionOf === null ? null : (this.#find(versionOf, client) ?? unusable('version_of'));
     const origins = parent && originsOf(parent, 0);
@@ -338,7 +339,7 @@ export class ConversationStore {
     if (!this.isRestored) throw storeUnavailable();
   }
 
-  #find(id: string, client: string): Conversation | null {
+  #find(id: string, client: ClientText): Conversation | null {
     this.#checkRestored();
     const conversation = this.#index.get(id);
     if (conversation === undefined || conversation.client !== client) return null;
@@ -416,7 +417,7 @@ class ConversationIndex {
   }
 
   /** Lists conversations of a client, see `ConversationShares.latest`. */
-  latest(client: string, before: number | null, count: number): Conversation[] {
+  latest(client: ClientText, before: number | null, count: number): Conversation[] {
     return this.#shares.latest(client, before, count);
   }
 

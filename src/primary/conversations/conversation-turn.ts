@@ -1,4 +1,5 @@
 import { orAborted, withResolvers } from '../../shared/async.js';
+import type { ClientText } from '../../shared/client.js';
 import type { AddedMessage, Attachment, JobRequest } from '../../shared/job.js';
 import type { TurnFigures } from '../../shared/turn-figures.js';
 import type { Turn } from '../cli/contract/adapter.js';
@@ -56,7 +57,7 @@ export class ConversationTurn implements TurnInLine, Disposable {
     return this.#conversation.id;
   }
 
-  get client(): string {
+  get client(): ClientText {
     return this.#conversation.client;
   }
 
@@ -148,7 +149,7 @@ export class ConversationTurn implements TurnInLine, Disposable {
 }
 
 /** Counts the tokens of all texts of a client together; never rejects. */
-export type CountTokens = (texts: readonly string[], client: string) => Promise<number>;
+export type CountTokens = (texts: readonly string[], client: ClientText) => Promise<number>;
 
 export interface TurnResources {
   readonly countTokens: CountTokens;

@@ -1,3 +1,4 @@
+import type { ClientText } from '../../shared/client.js';
 import { type Beginning, beginningsOf, type ConversationSnapshot, originsOf } from '../../shared/conversation.js';
 import type { Node } from '../../shared/fairness/linked-list.js';
 import type { Attachment } from '../../shared/job.js';
@@ -21,7 +22,7 @@ export interface TurnInLine {
 export class Conversation {
   readonly id: string;
   /** Client that created the conversation; invisible to all other clients. */
-  readonly client: string;
+  readonly client: ClientText;
   readonly #system: StoredText | null;
   readonly createdAt: number;
   /** Encoded origins of a version, see `originsOf`; null if it is a version of no other conversation. */
@@ -49,7 +50,7 @@ export class Conversation {
 
   constructor(
     id: string,
-    client: string,
+    client: ClientText,
     system: StoredText | null,
     now: number,
     monotonicMs: number,

@@ -1,4 +1,5 @@
 import { inLines } from '../../shared/async.js';
+import type { ClientText } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import type { TitledConversation } from '../../shared/conversation.js';
 import { RelayError } from '../../shared/errors.js';
@@ -24,7 +25,7 @@ export class JournaledConversations {
   }
 
   /** Removes a conversation, see `ConversationStore.remove`. A turn committed during the call is removed with it. */
-  async remove(id: string, client: string): Promise<void> {
+  async remove(id: string, client: ClientText): Promise<void> {
     this.#store.snapshot(id, client); // throws `not_found`
     await this.#journal.remove(id, () => this.#removeLate(id, client));
     this.#store.remove(id, client);
@@ -34,7 +35,7 @@ export class JournaledConversations {
    * Removes a conversation whose removal was reported as failed, but happened later. The conversation may have expired
    * since.
    */
-  #removeLate(id: string, client: string): void {
+  #removeLate(id: string, client: ClientText): void {
     try {
       this.#store.remove(id, client);
     } catch (error) {
@@ -46,7 +47,7 @@ export class JournaledConversations {
    * Renames a conversation, see `ConversationStore.rename`. The renames and forks of a client run in order, so that
    * each change records the title that it replaces.
    */
-  rename(id: string, client: string, title: string | null): Promise<TitledConversation> {
+  rename(id: string, client: ClientText, title: string | null): Promise<TitledConversation> {
     return this.#changesInLine(client, async () => {
       const previous = this.#store.name(id, client);
       await this.#journal.commit({ type: 'title', id, title, previous });
@@ -59,11 +60,11 @@ export class JournaledConversations {
    * request makes the journal write a whole conversation, so many at once would delay the turns of others and exceed
    * every limit.
    */
-  fork(id: string, client: string, messageCount: number | null): Promise<TitledConversation> {
+  fork(id: string, client: ClientText, messageCount: number | null): Promise<TitledConversation> {
     return this.#changesInLine(client, () => this.#fork(id, client, messageCount));
   }
 
-  async #fork(id: string, client: string, messageCount: number | null): Promise<TitledConversation> {
+  async #fork(id: string, client: ClientText, messageCount: number | null): Promise<TitledConversation> {
     const fork = this.#store.draftFork(id, client, messageCount);
     const { createdAt, texts, origins } = fork;
     const copy = { id: fork.id, client, origin: id, origins, messageCount: texts.length, createdAt };

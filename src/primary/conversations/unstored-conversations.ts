@@ -1,8 +1,9 @@
+import type { ClientText } from '../../shared/client.js';
 import { storingIsOff } from '../../shared/errors.js';
 import type { ConversationChange, ConversationJournal } from '../store/contract/conversations.js';
 
 /** Whether contents of a client may be stored. */
-export type MayStore = (client: string) => boolean;
+export type MayStore = (client: ClientText) => boolean;
 
 /**
  * Journal that stores no conversation of clients whose contents may not be stored. Such a conversation stays in memory,

@@ -1,9 +1,9 @@
-import { holderOf } from '../../shared/client.js';
+import { type ClientText, holderOf } from '../../shared/client.js';
 import { LinkedList, type Node } from '../../shared/fairness/linked-list.js';
 
 /** An item that uses a part of a shared resource. Client and bytes may not change while it is counted. */
 export interface Sharer {
-  readonly client: string;
+  readonly client: ClientText;
   readonly bytes: number;
 }
 
@@ -34,12 +34,12 @@ interface Arrived<M> {
 
 /** Items of one client, in order of arrival. */
 export class ClientShare<M extends Sharer> implements Amount {
-  readonly client: string;
+  readonly client: ClientText;
   readonly #items = new LinkedList<Arrived<M>>();
   #count = 0;
   #bytes = 0;
 
-  constructor(client: string) {
+  constructor(client: ClientText) {
     this.client = client;
   }
 
@@ -79,7 +79,7 @@ class HolderShare<M extends Sharer> {
   readonly total: ClientShare<M>;
   readonly clients = new Map<string, ClientShare<M>>();
 
-  constructor(holder: string) {
+  constructor(holder: ClientText) {
     this.total = new ClientShare<M>(holder);
   }
 }
@@ -109,18 +109,23 @@ export class FairShare<M extends Sharer> implements Amount {
     return this.#nodes.has(member);
   }
 
+  /** Whether the holder with this text has items. */
+  hasHolder(holder: string): boolean {
+    return this.#holders.has(holder);
+  }
+
   /** Clients that have items; each sub-client is listed separately. */
   get clients(): ClientShare<M>[] {
     return [...this.#holders.values()].flatMap(({ clients }) => [...clients.values()]);
   }
 
   /** Returns the items of one client, without the items of its sub-clients or of its key holder. */
-  clientShare(client: string): ClientShare<M> {
+  clientShare(client: ClientText): ClientShare<M> {
     return this.#holders.get(holderOf(client))?.clients.get(client) ?? new ClientShare<M>(client);
   }
 
   /** Returns what the key holder of this client uses, including all its sub-clients. */
-  holderShare(client: string): Amount {
+  holderShare(client: ClientText): Amount {
     return this.#holders.get(holderOf(client))?.total ?? new ClientShare<M>(client);
   }
 

@@ -2,6 +2,7 @@ import type { OperatorAct } from '../../shared/acts.js';
 import type { ModelCapabilities } from '../../shared/api/models.js';
 import type { LimitUse } from '../../shared/api/usage.js';
 import type { JobForm } from '../../shared/background.js';
+import type { ClientText, UsageName } from '../../shared/client.js';
 import { contained, type OnFault } from '../../shared/contained.js';
 import { invalid, RelayError } from '../../shared/errors.js';
 import type { JobEnd, JobRequest, PassReason } from '../../shared/job.js';
@@ -63,10 +64,10 @@ export class FeatureHooks implements JobFeatures {
     >,
   ): void {
     const storedKinds = () => this.#parts.flatMap((part) => part.storedKinds ?? []);
-    const recordsOf = (client: string) => Object.assign({}, ...this.#parts.map((part) => part.recordsOf?.(client)));
+    const recordsOf = (client: ClientText) => Object.assign({}, ...this.#parts.map((part) => part.recordsOf?.(client)));
     const limitUses = () => this.limitUsesOf(null);
     const beforeAct = (act: OperatorAct) => this.beforeAct(act);
-    const mayStore = (client: string) => this.mayStore(client);
+    const mayStore = (client: ClientText) => this.mayStore(client);
     const common = { ...core, storedKinds, recordsOf, limitUses, beforeAct, mayStore, jobHooks: this };
     for (const create of creators) this.#parts.push(create({ ...common, earlierParts: [...this.#parts] }));
   }
@@ -108,7 +109,7 @@ export class FeatureHooks implements JobFeatures {
   }
 
   /** Whether contents of this client may be stored. They are not if a feature throws. */
-  mayStore(client: string): boolean {
+  mayStore(client: ClientText): boolean {
     return this.#parts.every((part) => {
       try {
         return part.mayStore?.(client) !== false;
@@ -210,12 +211,12 @@ export class FeatureHooks implements JobFeatures {
   }
 
   /** Returns the further names under which the usage of a job of these models is counted, each once. */
-  addedUsageNames(request: Spender, models: readonly string[]): readonly string[] {
+  addedUsageNames(request: Spender, models: readonly string[]): readonly UsageName[] {
     return [...new Set(this.#collect((part) => part.addedUsageNames?.(request, models)))];
   }
 
   /** Returns the use of the limits of a client; with null, of all limits. */
-  limitUsesOf(client: string | null): LimitUse[] {
+  limitUsesOf(client: ClientText | null): LimitUse[] {
     return this.#collect((part) => part.limitUsesOf?.(client));
   }
 
@@ -229,7 +230,7 @@ export class FeatureHooks implements JobFeatures {
   }
 
   /** Reports a request that was refused before it became a job. */
-  countRefusal(client: string): void {
+  countRefusal(client: ClientText): void {
     this.#tell((part) => part.countRefusal?.(client));
   }
 
@@ -288,7 +289,7 @@ export class FeatureHooks implements JobFeatures {
   }
 
   /** Removes the data of a client. Resolves with numbers by kind. */
-  async purge(client: string): Promise<Counts> {
+  async purge(client: ClientText): Promise<Counts> {
     const counts: Counts[] = [];
     for (const part of this.#parts) counts.push((await part.purge?.(client)) ?? {});
     return Object.assign({}, ...counts) as Counts;

@@ -4,6 +4,7 @@ import type { ModelCapabilities } from '../../shared/api/models.js';
 import type { CheckReport } from '../../shared/api/setup.js';
 import type { LimitUse, UsageGroup, UsageRow } from '../../shared/api/usage.js';
 import type { JobForm } from '../../shared/background.js';
+import type { ClientText, UsageName } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import type { Config } from '../../shared/config/config.js';
 import type { FeatureVariables, ValuesOf } from '../../shared/config/feature-variables.js';
@@ -125,7 +126,7 @@ export interface PrimaryCore {
   readonly warnings: readonly string[];
   readonly addresses: Pick<Addresses, 'main' | 'ports'>;
   /** Reports the stored usage of a client; with null, of all clients. */
-  readonly usageJournal: { report(client: string | null, order: UsageOrder): UsageRow[] | Promise<UsageRow[]> };
+  readonly usageJournal: { report(client: ClientText | null, order: UsageOrder): UsageRow[] | Promise<UsageRow[]> };
   readonly recentUsage: Pick<RecentUsage, 'searchesOf' | 'spentIn'>;
   /** Knows which models have answered. */
   readonly usage: { answeringModel(requested: string): string };
@@ -167,11 +168,11 @@ export interface PrimaryCore {
   /** Kinds of data that features store. Call it only after the start: not all features exist before. */
   readonly storedKinds: () => readonly StoredKind[];
   /** Returns what all features have of a client outside of the store. Call it only after the start. */
-  readonly recordsOf: (client: string) => ClientRecords;
+  readonly recordsOf: (client: ClientText) => ClientRecords;
   /** Sends the keys to the workers after a feature has changed its own. Resolves when they use them. */
   readonly sendKeys: () => Promise<void>;
   /** Whether all features allow that contents of a client are stored. */
-  readonly mayStore: (client: string) => boolean;
+  readonly mayStore: (client: ClientText) => boolean;
   /** Asks each feature before an act. Rejects if one refuses it. Call it only after the start. */
   readonly beforeAct: (act: OperatorAct) => Promise<void>;
   /**
@@ -288,17 +289,17 @@ export interface PrimaryPart {
   /** Returns what the feature adds to the capabilities of the models of a program. */
   modelCapabilities?(extras: Capabilities): Partial<ModelCapabilities>;
   /** Whether contents of this client may be stored beyond its open requests and conversations. Never throws. */
-  mayStore?(client: string): boolean;
+  mayStore?(client: ClientText): boolean;
   /**
    * Removes what the feature has of these clients outside of the store, such as keys. Resolves with the numbers by kind.
    * May be called again.
    */
-  removeClients?(isAmong: (client: string) => boolean, by: Actor): Promise<Readonly<Record<string, number>>>;
+  removeClients?(isAmong: (client: ClientText) => boolean, by: Actor): Promise<Readonly<Record<string, number>>>;
   /**
    * Returns what the feature has of a client outside of the store, by kind, for its export. It contains no secret.
    * `removeClients` removes the same.
    */
-  recordsOf?(client: string): ClientRecords;
+  recordsOf?(client: ClientText): ClientRecords;
   /**
    * Called before each act of an administrator, such as a purge or a reload (`OperatorAct`). Rejects if it must be
    * refused.
@@ -315,9 +316,9 @@ export interface PrimaryPart {
    * Returns further names, as `modelUsage` makes them, under which the core counts what a job has spent. `models`: the
    * requested one, and the one that answered, by their public names; empty if unknown. Never throws.
    */
-  addedUsageNames?(request: Spender, models: readonly string[]): readonly string[];
+  addedUsageNames?(request: Spender, models: readonly string[]): readonly UsageName[];
   /** Returns the use of the limits of a client; with null, of all limits. */
-  limitUsesOf?(client: string | null): readonly LimitUse[];
+  limitUsesOf?(client: ClientText | null): readonly LimitUse[];
   /** What clients can do with each model because of the feature, as lists of models name it. */
   readonly modelAbilities?: readonly string[];
   /** Kinds of data that the feature stores. */
@@ -330,7 +331,7 @@ export interface PrimaryPart {
   /** Returns warnings about the keys, at the start and after each change of the keys file. */
   findKeyWarnings?(): readonly string[];
   /** Called for each request of a client that is refused before it becomes a job. Never throws. */
-  countRefusal?(client: string): void;
+  countRefusal?(client: ClientText): void;
   /** Called with the figures of a worker since its last report. Never throws. */
   figuresReported?(families: readonly FamilyFigures[]): void;
   /** Called when the state of the previous service has been restored. May be called again after a failure. */
@@ -347,7 +348,7 @@ export interface PrimaryPart {
   /** Called before the remaining jobs are cut at the end of a drain. */
   cut?(): void;
   /** Removes the data of a client that is in memory or that the store does not remove. Resolves with numbers by kind. */
-  purge?(client: string): Promise<Counts>;
+  purge?(client: ClientText): Promise<Counts>;
   /** Called every ten seconds, to remove expired data. */
   expire?(): void;
   /** Resolves when the feature no longer uses the store. */

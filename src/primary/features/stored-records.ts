@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { inLine } from '../../shared/async.js';
+import type { ClientText } from '../../shared/client.js';
 import { readSmallFile } from '../../shared/config/small-file.js';
 import { ignoreFailure, RelayError, storeUnavailable } from '../../shared/errors.js';
 import { replaceFile } from '../../shared/replace-file.js';
@@ -18,7 +19,7 @@ export interface StoredRecordsParts<R> {
    * Returns the client that has made a record: its export has the record, and its purge removes it. null if no record
    * has data of a person.
    */
-  readonly clientOf: ((record: R) => string) | null;
+  readonly clientOf: ((record: R) => ClientText) | null;
   /** Text that hosts share; null for a single host. */
   readonly shared: SharedText | null;
   /** File of a single host; null if the records end with the service. */
@@ -71,12 +72,12 @@ export class StoredRecords<R> {
   }
 
   /** Returns the records of a client, for its export. */
-  findRecords(client: string): R[] {
+  findRecords(client: ClientText): R[] {
     return this.#records.filter((record) => this.#parts.clientOf?.(record) === client);
   }
 
   /** Removes the records of these clients. Resolves with their number. */
-  removeOf(isAmong: (client: string) => boolean): Promise<number> {
+  removeOf(isAmong: (client: ClientText) => boolean): Promise<number> {
     const { clientOf } = this.#parts;
     return this.update((all) => {
       const left = all.filter((record) => clientOf === null || !isAmong(clientOf(record)));

@@ -1,4 +1,5 @@
 import { setNewest } from '../../shared/bounded-map.js';
+import type { ClientText } from '../../shared/client.js';
 import { type Clock, timestamp } from '../../shared/clock.js';
 import { type CliReason, retryAfter } from '../../shared/errors.js';
 import {
@@ -188,7 +189,7 @@ export class CliHealth {
    * Records a failure of the program. The CLI still gets jobs, because only an answered job can show that it has
    * recovered.
    */
-  #recordFailure(failureClass: string, client: string | null): void {
+  #recordFailure(failureClass: string, client: ClientText | null): void {
     if (this.#evidence.recordFailure(failureClass, client)) void this.checks.runCheck('failure');
   }
 

@@ -1,9 +1,9 @@
-import { holderOf } from '../../shared/client.js';
+import { type ClientText, holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 
 /** Refusal of a job, as evidence against the account or a model. */
 export interface Refusal {
-  readonly client: string;
+  readonly client: ClientText;
   /** Start of the job, monotonic. */
   readonly beganMs: number;
   /** Whether an error code confirms the cause. Otherwise the request itself may be the cause. */
@@ -18,7 +18,7 @@ interface FirstRefusal extends Refusal {
 interface Streak {
   readonly count: number;
   /** Client of the first failed job; null if no request could have caused the failure. */
-  readonly first: string | null;
+  readonly first: ClientText | null;
   /** Whether jobs of several clients failed, or a job failed independently of its request. */
   readonly isOfMany: boolean;
   readonly lastClass: string;
@@ -96,7 +96,7 @@ export class Evidence {
    * Records a failure of the program. `failureClass` is chosen by this service, never by the model; `client` is null if
    * no request could have caused the failure. Returns whether the CLI has become not ready.
    */
-  recordFailure(failureClass: string, client: string | null): boolean {
+  recordFailure(failureClass: string, client: ClientText | null): boolean {
     const wasFailing = this.#faultOfStreak !== null;
     const { count, first: known, isOfMany } = this.#streak;
     const first = known ?? client;
@@ -169,11 +169,11 @@ export class Evidence {
  * be caused by that client, and must not block jobs of other clients.
  */
 export class SeenClients {
-  #first: string | null = null;
+  #first: ClientText | null = null;
   #areMany = false;
 
   /** Records that a client sent a request, even if it is refused. Returns whether this is the second client. */
-  recordClient(client: string): boolean {
+  recordClient(client: ClientText): boolean {
     if (this.#areMany) return false;
     const holder = holderOf(client);
     this.#first ??= holder;
@@ -184,7 +184,7 @@ export class SeenClients {
   /**
    * Whether failures of these clients may count against all clients, because two clients failed or only one exists.
    */
-  mayAccuse(client: string, other = client): boolean {
+  mayAccuse(client: ClientText, other = client): boolean {
     return !this.#areMany || holderOf(client) !== holderOf(other);
   }
 }

@@ -1,3 +1,4 @@
+import type { ClientText } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import type { Config } from '../../shared/config/config.js';
 import type { StoreFamily, StorePlace } from '../../shared/config/stores.js';
@@ -38,14 +39,14 @@ export interface StoreProvider extends StoreFamily {
 /** Conversations of this host, or of all hosts. */
 export interface ReadableConversations {
   list(
-    client: string,
+    client: ClientText,
     before: number | null,
     limit: number,
     versionOf: string | null,
   ): ListedPage | Promise<ListedPage>;
   /** Iterates over the finished messages of a conversation; over none if it does not exist. */
-  texts(conversation: TitledConversation, client: string): Iterable<StoredText> | AsyncIterable<StoredText>;
-  snapshot(id: string, client: string): TitledConversation | Promise<TitledConversation>;
+  texts(conversation: TitledConversation, client: ClientText): Iterable<StoredText> | AsyncIterable<StoredText>;
+  snapshot(id: string, client: ClientText): TitledConversation | Promise<TitledConversation>;
   read(order: TranscriptOrder): TranscriptItem | Promise<TranscriptItem>;
 }
 
@@ -55,12 +56,12 @@ export type ConversationChanges = Pick<JournaledConversations, 'remove' | 'renam
 /** The removal of the data of a client on all hosts. */
 export interface SharedRemovals {
   /** Sets what this host does while another one removes a client: it ends what runs, and starts nothing until the result is disposed. */
-  listen(begin: (client: string) => Promise<Disposable>): void;
+  listen(begin: (client: ClientText) => Promise<Disposable>): void;
   /**
    * Makes all other hosts call what they have passed to `listen`, until the result is disposed. Resolves when all have
    * confirmed; rejects with `store_unavailable` if one does not.
    */
-  begin(client: string): Promise<Disposable>;
+  begin(client: ClientText): Promise<Disposable>;
 }
 
 /** Parts that replace those of the core if several hosts share a store. */

@@ -1,4 +1,5 @@
 import { setNewest } from '../../shared/bounded-map.js';
+import type { ClientText } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import type { Beginning } from '../../shared/conversation.js';
 import type { JobRequest, ToolCall } from '../../shared/job.js';
@@ -125,7 +126,7 @@ function idsOf(calls: readonly { readonly id: string }[]): readonly string[] {
 
 /** Open request of a client that stores its conversation itself. */
 export interface Arrival {
-  readonly client: string;
+  readonly client: ClientText;
   readonly atMs: number;
   /** Whether the request came directly after an answer to this client. */
   readonly isAfterAnswer: boolean;
@@ -156,7 +157,7 @@ export class RecentChains {
   }
 
   /** Registers an arriving request, until `leave` is called for it. */
-  arrive(client: string): Arrival {
+  arrive(client: ClientText): Arrival {
     const atMs = this.#clock.monotonicMs();
     const answeredMs = this.#answeredMs.get(client) ?? Number.NEGATIVE_INFINITY;
     const arrival = { client, atMs, isAfterAnswer: atMs - answeredMs <= afterMs };

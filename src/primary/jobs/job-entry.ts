@@ -1,3 +1,4 @@
+import type { ClientText } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import { type RelayError, shuttingDown, toRelayError } from '../../shared/errors.js';
 import type { JobRequest } from '../../shared/job.js';
@@ -7,7 +8,7 @@ import type { TurnGate } from '../conversations/turn-gate.js';
 
 /** Counts the refused requests of clients. */
 interface RefusalCounter {
-  countRefusal(client: string): void;
+  countRefusal(client: ClientText): void;
 }
 
 export interface JobEntryParts {
@@ -19,8 +20,8 @@ export interface JobEntryParts {
   readonly catalog: Pick<ModelCatalog, 'resolveRequest'>;
   readonly turnGate: Pick<TurnGate, 'admitting'>;
   readonly clients: {
-    checkAccess(client: string, now: number): void;
-    countedGroupsOf(client: string, named: readonly string[]): readonly string[];
+    checkAccess(client: ClientText, now: number): void;
+    countedGroupsOf(client: ClientText, named: readonly string[]): readonly string[];
   };
   readonly jobMetrics: { countDrainRefusal(): void; countBudgetRefusal(): void };
   readonly usage: RefusalCounter;
@@ -69,7 +70,7 @@ export class JobEntry {
   }
 
   /** Counts a job that was refused by a drain, by its budget or for lack of space, but no invalid one. */
-  #countRefusedJob(client: string, { code, reason }: RelayError): void {
+  #countRefusedJob(client: ClientText, { code, reason }: RelayError): void {
     const { jobMetrics } = this.#parts;
     if (code === 'shutting_down') jobMetrics.countDrainRefusal();
     else if (reason === 'budget') jobMetrics.countBudgetRefusal();
@@ -78,13 +79,13 @@ export class JobEntry {
   }
 
   /** Counts a request that a worker has refused because of a drain. */
-  refuseDraining(client: string): { readonly retryAfterSeconds: number } {
+  refuseDraining(client: ClientText): { readonly retryAfterSeconds: number } {
     this.#parts.jobMetrics.countDrainRefusal();
     this.countRefusal(client);
     return { retryAfterSeconds: this.#parts.drainSecondsLeft() };
   }
 
-  countRefusal(client: string): void {
+  countRefusal(client: ClientText): void {
     const { usage, clientMetrics, features } = this.#parts;
     const minute = this.#minute;
     const count = (this.#refusals.get(minute) ?? 0) + 1;

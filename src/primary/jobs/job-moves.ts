@@ -1,3 +1,4 @@
+import type { ClientText } from '../../shared/client.js';
 import type { ModelCli } from '../cli/model-cli.js';
 import type { Route } from '../cli/route.js';
 import type { Admission } from './admission.js';
@@ -10,7 +11,7 @@ import type { OpenJobs } from './open-jobs.js';
 import { accountChanged, accountRemoved, type RouteChoice } from './route-choice.js';
 import type { WaitingRoom } from './waiting-room.js';
 
-type MayServe = (cli: ModelCli, client: string) => boolean;
+type MayServe = (cli: ModelCli, client: ClientText) => boolean;
 
 interface MoveParts {
   readonly open: OpenJobs;

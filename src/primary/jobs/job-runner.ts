@@ -1,4 +1,5 @@
 import { orAborted } from '../../shared/async.js';
+import type { ClientText } from '../../shared/client.js';
 import type { SwitchPosition } from '../../shared/config/variables.js';
 import { isDefect, RelayError, retryAfter, toRelayError } from '../../shared/errors.js';
 import { isolated } from '../../shared/isolated.js';
@@ -182,7 +183,7 @@ export class JobRunner {
   }
 
   /** Records that the client sent a request, even if it is refused. */
-  #recordRequest(client: string): void {
+  #recordRequest(client: ClientText): void {
     const { clients, clis } = this.#resources;
     const isSecond = clients.recordClient(client);
     // the failures behind an open circuit may be caused by the first client alone

@@ -1,4 +1,5 @@
 import type { CallerJob, CallerOrder, JobListOrder, JobStatus } from '../../shared/background.js';
+import type { ClientText } from '../../shared/client.js';
 import type { TurnInProgress } from '../../shared/conversation.js';
 import { cancelled, type RelayError } from '../../shared/errors.js';
 import { newId } from '../../shared/ids.js';
@@ -49,7 +50,7 @@ export class LocalJobs {
   }
 
   /** Returns the open turns of a client by the id of their conversation: the running one if there is one. */
-  turnsInProgress(client: string): ReadonlyMap<string, TurnInProgress> {
+  turnsInProgress(client: ClientText): ReadonlyMap<string, TurnInProgress> {
     const open = new Map<string, TurnInProgress>();
     for (const [conversationId, job] of this.#turnsOf(client)) {
       const turn = { id: this.idOf(job), title: titleOf(job.request.text), isBackground: job.background !== null };
@@ -59,11 +60,11 @@ export class LocalJobs {
   }
 
   /** Returns the open turn of a conversation: the running one if there is one; null if there is none. */
-  openTurnOf(conversationId: string, client: string): Job | null {
+  openTurnOf(conversationId: string, client: ClientText): Job | null {
     return this.#turnsOf(client).get(conversationId) ?? null;
   }
 
-  #turnsOf(client: string): ReadonlyMap<string, Job> {
+  #turnsOf(client: ClientText): ReadonlyMap<string, Job> {
     const open = new Map<string, Job>();
     for (const job of [...this.#openJobs.callers, ...this.background]) {
       const { conversationId } = job;

@@ -1,4 +1,4 @@
-import { holderOf, optionHolder } from '../../shared/client.js';
+import { type ClientText, holderOf, optionHolder } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import { RelayError } from '../../shared/errors.js';
 import type { CommonShare } from '../../shared/fairness/fair-queue.js';
@@ -92,7 +92,7 @@ export class QueuePlaces<W extends Waiter> {
   }
 
   /** Places by client; clients without places are omitted. */
-  get counts(): ReadonlyMap<string, number> {
+  get counts(): ReadonlyMap<ClientText, number> {
     return new Map(this.clients.map(({ client, count }) => [client, count]));
   }
 
@@ -102,7 +102,7 @@ export class QueuePlaces<W extends Waiter> {
   }
 
   /** Records that a client sent a request, even if the request is refused. */
-  recordRequest(client: string, share: CommonShare | null = null): void {
+  recordRequest(client: ClientText, share: CommonShare | null = null): void {
     const holder = holderOf(client);
     for (const whole of [share?.name ?? [], client === holder ? [] : holder].flat()) {
       const members = this.#recentMembers.get(whole) ?? this.#createRecent();
@@ -116,7 +116,7 @@ export class QueuePlaces<W extends Waiter> {
   /** Removes lists of members that are no longer active. The one with the oldest request is the first. */
   #forgetInactive(): void {
     for (const [whole, members] of this.#recentMembers) {
-      const isUsed = this.#inShares.has(whole) || this.#waiting.holderShare(whole).count > 0;
+      const isUsed = this.#inShares.has(whole) || this.#waiting.hasHolder(whole);
       if (isUsed || members.countOthers('') > 0) return;
       this.#recentMembers.delete(whole);
     }
@@ -179,7 +179,7 @@ export class QueuePlaces<W extends Waiter> {
   }
 
   /** Throws if a key that a person has made has as many waiting jobs as its option `queue` allows. */
-  #checkKey(client: string): void {
+  #checkKey(client: ClientText): void {
     const key = optionHolder(client);
     const { maxQueued } = this.#boundsOf(key);
     if (key === holderOf(client) || maxQueued === null) return;
@@ -272,7 +272,7 @@ function divided(whole: Whole, part: QueuePart, reserving: number): Division {
 }
 
 /** Returns the message that compares what a part uses with its share. */
-function shareMessage(client: string, { whole, part, share }: Division): string {
+function shareMessage(client: ClientText, { whole, part, share }: Division): string {
   const { kind, name, use, maxQueued } = part;
   const whose = kind === 'group' ? 'its group' : name === client ? 'it' : 'its key';
   const isFull = use.count >= share.count;

@@ -1,5 +1,5 @@
 import { setNewest } from '../../shared/bounded-map.js';
-import { holderOf } from '../../shared/client.js';
+import { type ClientText, holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import { RelayError } from '../../shared/errors.js';
 import { type JobRequest, type OptionalWish, optionalWishes, type Sampling } from '../../shared/job.js';
@@ -54,7 +54,7 @@ export class SamplingRules {
   }
 
   /** Returns the turn without the fields that this model does not support. */
-  fit(turn: Turn, route: JobRoute, extras: Capabilities, client: string): Turn {
+  fit(turn: Turn, route: JobRoute, extras: Capabilities, client: ClientText): Turn {
     const isRefused: IsRefused = (field) => this.#isUnsupported(field, route, client);
     return withoutAdditions(this.#fitSampling(turn, extras, isRefused), extras, isRefused);
   }
@@ -89,7 +89,7 @@ export class SamplingRules {
    * Returns the turn without the fields that the API has refused, in which case no model has run; null if the turn
    * failed for another reason.
    */
-  repeatable(error: unknown, turn: Turn, route: JobRoute, client: string): Turn | null {
+  repeatable(error: unknown, turn: Turn, route: JobRoute, client: ClientText): Turn | null {
     if (!(error instanceof RelayError) || error.code !== 'cli_error') return null;
     if (turn.thinking === 'summarized' && refusesThoughts.test(error.message)) {
       this.#remember(thoughts, route, client);
@@ -115,7 +115,7 @@ export class SamplingRules {
   }
 
   /** Whether requests of this client, or of several clients, were refused because of the field. */
-  #isUnsupported(field: RememberedField, route: JobRoute, client: string): boolean {
+  #isUnsupported(field: RememberedField, route: JobRoute, client: ClientText): boolean {
     const clients = this.#unsupported.get(keyOf(field, route));
     if (clients === undefined) return false;
     const nowMs = this.#clock.monotonicMs();
@@ -123,7 +123,7 @@ export class SamplingRules {
     return isOwn || [...clients.values()].filter((untilMs) => untilMs > nowMs).length >= believedClients;
   }
 
-  #remember(field: RememberedField, route: JobRoute, client: string): void {
+  #remember(field: RememberedField, route: JobRoute, client: ClientText): void {
     const key = keyOf(field, route);
     const clients = this.#unsupported.get(key) ?? new Map<string, number>();
     setNewest(clients, holderOf(client), this.#clock.monotonicMs() + memoryMs, maxClients);

@@ -1,10 +1,11 @@
+import type { ClientText } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import type { JobRequest } from '../../shared/job.js';
 import type { Route } from '../cli/route.js';
 import type { JobFeatures } from './job-features.js';
 
 interface StartParts {
-  readonly clients: { checkAccess(client: string, now: number, groups?: readonly string[]): void };
+  readonly clients: { checkAccess(client: ClientText, now: number, groups?: readonly string[]): void };
   readonly features: Pick<JobFeatures, 'checkRoute'> & { startJob(request: JobRequest): void };
   readonly host: { readonly clock: Pick<Clock, 'now'> };
 }

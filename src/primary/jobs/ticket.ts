@@ -1,4 +1,5 @@
 import { orAborted, withResolvers } from '../../shared/async.js';
+import type { ClientText } from '../../shared/client.js';
 import { type Clock, delay } from '../../shared/clock.js';
 import type { CommonShare, Member } from '../../shared/fairness/fair-queue.js';
 import type { WaitReason } from '../../shared/job.js';
@@ -85,7 +86,7 @@ export class Ticket implements Sharer, Member {
     this.#room = room;
   }
 
-  get client(): string {
+  get client(): ClientText {
     return this.entrant.client;
   }
 

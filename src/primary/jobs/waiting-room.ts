@@ -1,4 +1,4 @@
-import { holderOf, spendersOf } from '../../shared/client.js';
+import { type ClientText, holderOf, spendersOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import { FairQueue } from '../../shared/fairness/fair-queue.js';
 import type { WaitReason } from '../../shared/job.js';
@@ -25,7 +25,7 @@ export interface RoomLimits extends PlaceLimits {
 
 /** Client with waiting jobs, and the reason why the oldest one waits. */
 export interface ClientInRoom {
-  readonly client: string;
+  readonly client: ClientText;
   readonly count: number;
   /** Arrival of the oldest job, in milliseconds since the epoch. */
   readonly oldestAt: number;
@@ -84,8 +84,8 @@ export class WaitingRoom {
     this.#places = new QueuePlaces<Ticket>(limits, boundsOf, clock);
     this.#full = new FullQueue(clock);
     this.#reports = new PositionReports(clock, () => this.#positions());
-    const weightOf = (holder: string) => boundsOf(holder).weight;
-    const rules = { weightOf, mustWait: (holder: string) => this.#isAtLimit(holder) };
+    const weightOf = (holder: ClientText) => boundsOf(holder).weight;
+    const rules = { weightOf, mustWait: (holder: ClientText) => this.#isAtLimit(holder) };
     this.#callers = new FairQueue<Ticket>(rules);
     this.#background = new FairQueue<Ticket>(rules);
   }
@@ -100,7 +100,7 @@ export class WaitingRoom {
   }
 
   /** Number of waiting jobs of callers, by client; clients without any are omitted. */
-  get waitingByClient(): ReadonlyMap<string, number> {
+  get waitingByClient(): ReadonlyMap<ClientText, number> {
     return this.#places.counts;
   }
 
@@ -306,7 +306,7 @@ export class WaitingRoom {
   }
 
   /** Whether a client, its key or the person of the key has as many running jobs as it may have. */
-  #isAtLimit(client: string): boolean {
+  #isAtLimit(client: ClientText): boolean {
     return spendersOf(client).some((each) => this.#runningOf.of(each) >= this.#boundsOf(each).maxRunning);
   }
 
@@ -385,7 +385,7 @@ export class WaitingRoom {
     }
   }
 
-  #countOf(client: string, change: 1 | -1): void {
+  #countOf(client: ClientText, change: 1 | -1): void {
     for (const each of spendersOf(client)) this.#runningOf.add(each, change);
   }
 

@@ -1,5 +1,5 @@
 import type { Counter, Registry } from 'prom-client';
-import { holderOf, type LimitKind, readClientId } from '../../shared/client.js';
+import { type ClientText, holderOf, type LimitKind, readClientId } from '../../shared/client.js';
 import type { DoorNames } from '../../shared/features/feature.js';
 import { type JobEnd, type JobRequest, operations, outcomes, type ToolRound, toolRounds } from '../../shared/job.js';
 import { counter, type Figures, histogram } from '../../shared/metrics.js';
@@ -170,7 +170,7 @@ class ClientLabels {
   readonly #counts = { key: 0, made: 0, user: 0, sso: 0 };
 
   /** Returns the labels of a client, which are those of its holder. */
-  of(client: string): ClientLabel {
+  of(client: ClientText): ClientLabel {
     const holder = holderOf(client);
     const known = this.#labels.get(holder);
     if (known !== undefined) return known;
@@ -194,7 +194,7 @@ export class ClientMetrics {
   readonly #refused: Counter<'client' | 'kind'>;
 
   /** `waiting`: number of waiting jobs by client. */
-  constructor(registry: Registry, waiting: () => ReadonlyMap<string, number>) {
+  constructor(registry: Registry, waiting: () => ReadonlyMap<ClientText, number>) {
     this.#jobs = counter(registry, 'client_jobs_total');
     this.#refused = counter(registry, 'client_refused_total');
     const queued = () => this.#queued(waiting());
@@ -205,11 +205,11 @@ export class ClientMetrics {
     this.#jobs.inc({ ...this.#labels.of(client), outcome });
   }
 
-  countRefusal(client: string): void {
+  countRefusal(client: ClientText): void {
     this.#refused.inc({ ...this.#labels.of(client) });
   }
 
-  #queued(waiting: ReadonlyMap<string, number>): Figures {
+  #queued(waiting: ReadonlyMap<ClientText, number>): Figures {
     const idle = this.#labels.all.map((label) => [label, 0] as const);
     return figuresBy([...idle, ...[...waiting].map(([client, count]) => [this.#labels.of(client), count] as const)]);
   }

@@ -1,4 +1,5 @@
 import { setNewest } from '../../shared/bounded-map.js';
+import type { ClientText } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import { callerDied } from '../../shared/errors.js';
 import type { ReadinessEntry } from '../../shared/health.js';
@@ -149,7 +150,7 @@ export class Hourly {
   }
 
   /** Returns whether to log the client; if so, counts the client as logged. */
-  isDue(client: string): boolean {
+  isDue(client: ClientText): boolean {
     const now = this.#clock.monotonicMs();
     const loggedMs = this.#loggedMs.get(client);
     if (loggedMs !== undefined && now - loggedMs < hourMs) return false;

@@ -1,4 +1,5 @@
 import type { UsageRow } from '../../shared/api/usage.js';
+import type { ClientText } from '../../shared/client.js';
 import type { Clock, StopTimer } from '../../shared/clock.js';
 import { storeUnavailable } from '../../shared/errors.js';
 import type { UsageDelta, UsageStore } from '../store/contract/usage.js';
@@ -56,7 +57,7 @@ export class UsageJournal {
   }
 
   /** Returns the usage of all services on the store. `client`: null for all clients. Rejects with `store_unavailable`. */
-  report(client: string | null, order: ReportOrder): UsageRow[] | Promise<UsageRow[]> {
+  report(client: ClientText | null, order: ReportOrder): UsageRow[] | Promise<UsageRow[]> {
     if (this.#state === 'waiting') throw storeUnavailable();
     const { report } = this.#journal;
     if (report === null) return this.#ledger.report(client, order);
@@ -65,7 +66,7 @@ export class UsageJournal {
 
   /** Reports usage from the store, including all usage counted here before the call. */
   async #reportOfAll(
-    client: string | null,
+    client: ClientText | null,
     order: ReportOrder,
     read: () => Promise<readonly UsageDelta[]>,
   ): Promise<UsageRow[]> {

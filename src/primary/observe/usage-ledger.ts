@@ -1,6 +1,6 @@
 import type { UsageRow } from '../../shared/api/usage.js';
 import { setNewest } from '../../shared/bounded-map.js';
-import { groupUsage, usedModelIn } from '../../shared/client.js';
+import { type ClientText, groupUsage, type UsageName, usedModelIn } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import type { JobEnd, JobRequest } from '../../shared/job.js';
 import {
@@ -46,7 +46,7 @@ export class UsageLedger {
     { client, groups = [] }: Pick<JobRequest, 'client' | 'groups'>,
     end: JobEnd,
     bill: Bill,
-    added: readonly string[] = [],
+    added: readonly UsageName[] = [],
   ): void {
     const spent = { ...noAmounts, ...chargeIn(bill) };
     const { account, modelMs } = bill;
@@ -64,12 +64,12 @@ export class UsageLedger {
   }
 
   /** Counts a job that was not admitted. */
-  countRefusal(client: string): void {
+  countRefusal(client: ClientText): void {
     this.#grow(client, { ...noAmounts, model: '', account: '', jobs: noJobs, refused: 1 });
   }
 
   /** Reports the usage of one client, or of all clients (null). */
-  report(client: string | null, order: ReportOrder): UsageRow[] {
+  report(client: ClientText | null, order: ReportOrder): UsageRow[] {
     const query = queryOf(order);
     // A period until today contains the whole month, which has no later days yet.
     const until = query.until === null || query.until >= dayOf(this.#clock.now()) ? null : query.until;
@@ -102,7 +102,7 @@ export class UsageLedger {
   }
 
   /** Removes the usage of a client. Returns the number of removed rows. The usage of other clients is unchanged. */
-  forget(client: string): number {
+  forget(client: UsageName): number {
     for (const rows of this.#growth?.values() ?? []) rows.remove(client);
     return [...this.#days.values(), ...this.#months.values()].reduce((sum, rows) => sum + rows.remove(client), 0);
   }
@@ -119,7 +119,7 @@ export class UsageLedger {
     return model;
   }
 
-  #grow(client: string, used: Omit<UsageDelta, 'day' | 'client'>): void {
+  #grow(client: UsageName, used: Omit<UsageDelta, 'day' | 'client'>): void {
     const day = dayOf(this.#clock.now());
     const rows = rowsIn(this.#days, day);
     const named = rows.named({ day, client, ...used });

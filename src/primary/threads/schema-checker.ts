@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { setNewest } from '../../shared/bounded-map.js';
-import { holderOf } from '../../shared/client.js';
+import { type ClientText, holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import { RelayError, retryAfter } from '../../shared/errors.js';
 import { LimitedThread, TooManyTasks } from '../../shared/threads/limited-thread.js';
@@ -41,7 +41,7 @@ export class SchemaChecker {
    * Returns the fault of a schema (JSON); null if the schema is usable. Rejects with `concurrency_limited` if too many
    * checks wait.
    */
-  async faultOf(schema: string, client: string): Promise<string | null> {
+  async faultOf(schema: string, client: ClientText): Promise<string | null> {
     const finding = await this.#check({ schema, text: null }, 'bad-schema', `schemas of ${holderOf(client)}`);
     return finding.kind === 'fits' ? null : finding.fault;
   }
@@ -50,7 +50,7 @@ export class SchemaChecker {
    * Returns the first faulty schema and its fault, see `faultOf`. Valid schemas are remembered, because clients send
    * the same tools with each request.
    */
-  async firstFault(schemas: readonly string[], client: string): Promise<{ index: number; fault: string } | null> {
+  async firstFault(schemas: readonly string[], client: ClientText): Promise<{ index: number; fault: string } | null> {
     for (const [index, schema] of schemas.entries()) {
       const digest = createHash('sha256').update(schema).digest('base64');
       const fault = this.#good.has(digest) ? null : await this.faultOf(schema, client);
@@ -61,7 +61,7 @@ export class SchemaChecker {
   }
 
   /** Parses the answer of a model as JSON, and checks it against the schema. */
-  read(schema: string, text: string, client: string): Promise<SchemaFinding> {
+  read(schema: string, text: string, client: ClientText): Promise<SchemaFinding> {
     return this.#check({ schema, text }, 'bad-value', `values of ${holderOf(client)}`);
   }
 

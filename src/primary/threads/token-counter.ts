@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { holderOf } from '../../shared/client.js';
+import { type ClientText, holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import { sampleForTokens } from '../../shared/text/token-sample.js';
 import { LimitedThread } from '../../shared/threads/limited-thread.js';
@@ -61,16 +61,16 @@ export class TokenCounter {
    * Counts tokens: exactly for the o200k tokenizer if the texts are short, from a sample if they are long, and
    * estimated from the bytes if the thread fails or takes too long.
    */
-  countTokens(texts: readonly string[], client: string): Promise<number> {
+  countTokens(texts: readonly string[], client: ClientText): Promise<number> {
     return this.#count(texts, client, false);
   }
 
   /** Counts tokens for a job with a slot, see `count`. */
-  countUrgently(texts: readonly string[], client: string): Promise<number> {
+  countUrgently(texts: readonly string[], client: ClientText): Promise<number> {
     return this.#count(texts, client, true);
   }
 
-  async #count(texts: readonly string[], client: string, isUrgent: boolean): Promise<number> {
+  async #count(texts: readonly string[], client: ClientText, isUrgent: boolean): Promise<number> {
     const sample = sampleForTokens(texts.filter((text) => text !== ''));
     try {
       let counted = 0;

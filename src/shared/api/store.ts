@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { clientText } from '../client.js';
 import { storeKind } from './health.js';
 
 const count = z.int().nonnegative();
@@ -53,7 +54,8 @@ export const purgeRequest = z
     client: z
       .string()
       .regex(/^(key|made|user|sso|address) \S{1,256}$/, 'must be the kind and the name of a client, such as key alice')
-      .meta({ description: 'Kind and name of the client, in the form that GET /usage shows.' }),
+      .meta({ description: 'Kind and name of the client, in the form that GET /usage shows.' })
+      .pipe(clientText),
   })
   .meta({ id: 'PurgeRequest' });
 

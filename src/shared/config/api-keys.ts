@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { keyClient } from '../client.js';
+import { type ClientText, keyClient } from '../client.js';
 
 /** Permissions of a key: POST /ask, all of /chat, the operator's endpoints, GET /metrics. */
 export const scopes = ['ask', 'chat', 'admin', 'metrics'] as const;
@@ -76,20 +76,20 @@ export interface PersonLine extends KeyOptions {
 /** Key of a feature, in addition to the keys of the operator. */
 export interface AddedKey extends ApiKey {
   /** Client of the key, which no other key ever has. */
-  readonly client: string;
+  readonly client: ClientText;
   /** Groups whose lines apply to it, too. */
   readonly groups: readonly string[];
   /** Whether it is refused without the line of its group, which ends it, and above whose limits of each member it has none. */
   readonly needsGroup?: boolean;
   /** Clients of earlier keys of the same person, whose usage counts for this one. */
-  readonly former?: readonly string[];
+  readonly former?: readonly ClientText[];
 }
 
 /** Key with which others act for a client, for a time, with the rights of another key of that client. */
 export interface LentKey {
   readonly id: string;
   /** Client of the key that has lent it. */
-  readonly client: string;
+  readonly client: ClientText;
   /** Digests of this key, and of the key that has lent it, in the format of `ApiKey`. */
   readonly digest: string;
   readonly lenderDigest: string;
@@ -99,7 +99,7 @@ export interface LentKey {
 }
 
 /** Returns the client of a key. */
-export function clientOf(key: ApiKey | AddedKey): string {
+export function clientOf(key: ApiKey | AddedKey): ClientText {
   return 'client' in key ? key.client : keyClient(key.name);
 }
 

@@ -1,4 +1,4 @@
-import { holderOf } from '../client.js';
+import { type ClientText, holderOf } from '../client.js';
 import { LinkedList, type Node } from './linked-list.js';
 
 /** Turns that the holders of several clients divide: they count as one holder. */
@@ -11,7 +11,7 @@ export interface CommonShare {
 
 /** A waiting member of a queue. */
 export interface Member {
-  readonly client: string;
+  readonly client: ClientText;
   /** Absent or null if the holder of the client has turns of its own. */
   readonly share?: CommonShare | null;
   /** Members of a lane are taken in order of arrival: a first member that cannot go blocks its lane. */
@@ -264,9 +264,9 @@ function* taken<M>(members: Iterator<M>, count: number): Generator<M, boolean> {
 /** Rules for key holders and other clients. They do not apply to sub-clients. */
 interface HolderRules {
   /** Number of members taken per round. */
-  weightOf(holder: string): number;
+  weightOf(holder: ClientText): number;
   /** Whether the holder must be skipped for now. */
-  mustWait(holder: string): boolean;
+  mustWait(holder: ClientText): boolean;
 }
 
 /**

@@ -4,6 +4,7 @@ import { modelEntry, modelList } from '../api/models.js';
 import { purgeReport, storeBackup, storeReport } from '../api/store.js';
 import { usageGroups } from '../api/usage.js';
 import { versionBody } from '../api/version.js';
+import { clientText } from '../client.js';
 import { scopes } from '../config/api-keys.js';
 import { localUserModes } from '../config/variables.js';
 import { imageTypes, jobEvent, jobRequest } from '../job.js';
@@ -29,13 +30,13 @@ const workerPersonLine = z.object({
 export type WorkerPersonLine = z.infer<typeof workerPersonLine>;
 
 /** Client that manages keys or acts as an administrator, and its request. */
-export const actor = z.object({ client: z.string(), isAdmin: z.boolean(), requestId: z.string() });
+export const actor = z.object({ client: clientText, isAdmin: z.boolean(), requestId: z.string() });
 export type Actor = z.infer<typeof actor>;
 
 /** API key as a worker stores it: by its SHA-256 digest (hex). */
 const workerKey = workerPersonLine.omit({ group: true }).extend({
   /** Client of the key. */
-  client: z.string(),
+  client: clientText,
   digest: z.string(),
   /** Whether the holder may name sub-clients. */
   hasSubclients: z.boolean(),
@@ -125,7 +126,7 @@ const healthText = z.object({ text: z.string(), isUsable: z.boolean() });
 const day = z.string().nullable();
 /** `scopes`: scopes of the API key; null if no key is required. */
 const usageOrder = z.object({
-  client: z.string(),
+  client: clientText,
   scopes: z.array(z.enum(scopes)).readonly().nullable(),
   since: day,
   until: day,
@@ -172,7 +173,7 @@ export type TranscriptPlace = z.infer<typeof transcriptPlace>;
 /** Request for the next part of a conversation, which fits into one message of the channel. */
 export const transcriptOrder = z.object({
   id: z.string(),
-  client: z.string(),
+  client: clientText,
   withImages: z.boolean(),
   /** Position to read from; null for the beginning. */
   from: transcriptPlace.nullable(),
@@ -204,37 +205,37 @@ export const primaryCalls = {
   leaving: { request: z.object({ code: z.int() }), answer: nothing },
   run: { request: jobRequest, item: jobEvent },
   /** Counts one request in the rate window of this client. */
-  rate: { request: z.object({ client: z.string() }), answer: rateVerdict },
+  rate: { request: z.object({ client: clientText }), answer: rateVerdict },
   /**
    * Counts a wrong key of this caller, a user or an address (see `shared/client.ts`). `blockedSeconds` is 0 if the
    * caller is not blocked.
    */
-  wrongKey: { request: z.object({ caller: z.string() }), answer: z.object({ blockedSeconds: z.int() }) },
+  wrongKey: { request: z.object({ caller: clientText }), answer: z.object({ blockedSeconds: z.int() }) },
   /**
    * Registers a connection on the Unix socket with the user at its other end. The stream has one item and stays open;
    * cancelling the call ends the registration.
    */
   connection: { request: z.object({ uid: z.int().nullable() }), item: z.object({ isAllowed: z.boolean() }) },
   /** Counts a job that a worker refused because of a drain. */
-  refusedDraining: { request: z.object({ client: z.string() }), answer: z.object({ retryAfterSeconds: z.int() }) },
+  refusedDraining: { request: z.object({ client: clientText }), answer: z.object({ retryAfterSeconds: z.int() }) },
   /** Counts a request whose tools are ignored. */
-  toolsIgnored: { request: z.object({ client: z.string(), route: z.string() }), answer: nothing },
+  toolsIgnored: { request: z.object({ client: clientText, route: z.string() }), answer: nothing },
   /** Returns the fault of a JSON schema; null if it is usable. */
   schemaFault: {
-    request: z.object({ schema: z.string(), client: z.string() }),
+    request: z.object({ schema: z.string(), client: clientText }),
     answer: z.object({ fault: z.string().nullable() }),
   },
   /** Returns the index and the fault of the first unusable JSON schema of tools; null if all are usable. */
   toolFault: {
-    request: z.object({ schemas: z.array(z.string()), client: z.string() }),
+    request: z.object({ schemas: z.array(z.string()), client: clientText }),
     answer: z.object({ wrong: z.object({ index: z.int(), fault: z.string() }).nullable() }),
   },
   /** Returns whether contents of a client may be stored. */
-  mayStore: { request: z.object({ client: z.string() }), answer: z.object({ mayStore: z.boolean() }) },
+  mayStore: { request: z.object({ client: clientText }), answer: z.object({ mayStore: z.boolean() }) },
   /** Backs up the store. This and the next two calls are for operators. */
   backupStore: { request: z.object({ name: z.string(), by: actor }), answer: storeBackup },
   verifyStore: { request: nothing, answer: storeReport },
-  purgeClient: { request: z.object({ client: z.string(), by: actor }), answer: purgeReport },
+  purgeClient: { request: z.object({ client: clientText, by: actor }), answer: purgeReport },
   /**
    * Returns the body of GET /usage: the usage of all clients for an administrator, otherwise of the client. Both days
    * are included.

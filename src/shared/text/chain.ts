@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { ClientText } from '../client.js';
 import { yieldToEventLoop } from '../clock.js';
 import { type ContinuedText, isDocument, type Message, type Tool } from '../job.js';
 import { isObject } from './json-schema.js';
@@ -194,7 +195,7 @@ function inOrder(value: object): object {
 }
 
 /** Returns the id of a client's conversation with this model at this point. */
-export function chainId(chain: string, client: string, model: string | null): string {
+export function chainId(chain: string, client: ClientText, model: string | null): string {
   return createHash('sha256')
     .update(JSON.stringify([chain, client, model]))
     .digest('hex');

@@ -1,5 +1,6 @@
 import type { Piscina } from 'piscina';
 import { orAborted, withResolvers } from '../async.js';
+import { addressClient } from '../client.js';
 import type { Clock } from '../clock.js';
 import { FairQueue, type Member } from '../fairness/fair-queue.js';
 
@@ -110,7 +111,7 @@ export class LimitedThread<Task, Answer> {
         this.#leaveLine(line);
         resolve();
       };
-      (isUrgent ? this.#urgent : this.#waiting).add({ client: line, lane: '', begin });
+      (isUrgent ? this.#urgent : this.#waiting).add({ client: addressClient(line), lane: '', begin });
       return promise;
     }
     this.#isBusy = true;

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { isIP, type Socket } from 'node:net';
 import type { Express, Request } from 'express';
-import { addressClient, ssoClient, subClient, userClient } from '../../shared/client.js';
+import { addressClient, type ClientText, ssoClient, subClient, userClient } from '../../shared/client.js';
 import { type Clock, timestamp } from '../../shared/clock.js';
 import { isRefused, type Scope } from '../../shared/config/api-keys.js';
 import { RelayError } from '../../shared/errors.js';
@@ -214,7 +214,7 @@ export class LocalUsers {
    * Returns the client of a request without a key: its local user, else its address. Throws `forbidden` if it may not
    * call.
    */
-  async admit(req: Request): Promise<string> {
+  async admit(req: Request): Promise<ClientText> {
     const { localUsers, allowedUsers } = this.#settings;
     const user = await this.#userOf(req);
     if (allowedUsers.length > 0 && !isAmong(allowedUsers, user)) {
@@ -225,7 +225,7 @@ export class LocalUsers {
   }
 
   /** Returns the client as `admit` does, but never throws `forbidden`. */
-  async name(req: Request): Promise<string> {
+  async name(req: Request): Promise<ClientText> {
     return clientOf(await this.#userOf(req), req);
   }
 
@@ -288,7 +288,7 @@ export class ConnectionLimit {
   }
 }
 
-function clientOf(user: LocalUser | null, req: Request): string {
+function clientOf(user: LocalUser | null, req: Request): ClientText {
   return user === null ? addressClient(addressOf(req)) : userClient(user.name);
 }
 

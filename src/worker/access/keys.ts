@@ -1,4 +1,5 @@
 import { createHash, createHmac, randomBytes } from 'node:crypto';
+import type { ClientText } from '../../shared/client.js';
 import { type Clock, delay } from '../../shared/clock.js';
 import { plainOptions } from '../../shared/config/api-keys.js';
 import { GroupLines } from '../../shared/config/group-lines.js';
@@ -93,7 +94,7 @@ export class WrongKeys {
    * Counts a wrong key of this caller at the primary, unless a cached block exists. Throws `rate_limited` after too
    * many.
    */
-  async count(caller: string): Promise<void> {
+  async count(caller: ClientText): Promise<void> {
     const known = this.#secondsLeft(caller);
     if (known > 0) return this.#refuse(known);
     const { blockedSeconds } = await this.#primary.call('wrongKey', { caller });

@@ -1,4 +1,5 @@
 import { inLine } from '../../shared/async.js';
+import type { ClientText } from '../../shared/client.js';
 import { type Clock, type StopTimer, yieldToEventLoop } from '../../shared/clock.js';
 import { ReadingPace } from './body.js';
 
@@ -41,7 +42,7 @@ export class BodyMemory {
   }
 
   /** Counts a body of this client until `close`. `length`: the declared Content-Length, bytes, or Infinity. */
-  open(source: BodySource, length: number, client: string): ReceivedBody {
+  open(source: BodySource, length: number, client: ClientText): ReceivedBody {
     const owner = this.#owners.get(client) ?? { name: client, bodies: new Set(), bytes: 0 };
     const most = Math.min(length, this.limitBytes);
     const body = new ReceivedBody(source, owner, most, this.clock, (each, count) => this.#add(each, count));

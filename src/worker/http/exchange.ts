@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { NextFunction, Request, Response } from 'express';
 import { Registry } from 'prom-client';
+import { type ClientText, noClient } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import { httpStatusOf, type PublicCode, type RelayError } from '../../shared/errors.js';
 import type { Peer } from '../../shared/ipc/peer.js';
@@ -50,7 +51,7 @@ export interface Exchange extends Record<string, unknown> {
   /** Code of the error body that was sent; null if none was. */
   error: PublicCode | null;
   /** Client of the request (see `shared/client.ts`); empty on routes that need none. */
-  client: string;
+  client: ClientText;
   /** Groups of the person whom a trusted proxy has signed on; empty for other clients. */
   groups: readonly string[];
   /** Rights of the API key or of the person, set when the request is accepted. */
@@ -87,7 +88,7 @@ const clientGone = 499;
 const unknownYet = {
   route: 'other',
   error: null,
-  client: '',
+  client: noClient,
   groups: [],
   key: null,
   errorForm: null,
@@ -212,7 +213,7 @@ function record(res: Reply, method: string, path: string, durationMs: number) {
     status_code: isComplete(res) ? res.statusCode : clientGone,
     duration_ms: Math.round(durationMs * 10) / 10,
     ...(trace && { trace_id: trace.traceId, span_id: trace.spanId }),
-    ...(client !== '' && { client: client.slice(0, maxClientLength) }),
+    ...(client !== noClient && { client: client.slice(0, maxClientLength) }),
     ...(error !== null && { error }),
     ...(job && jobFields(job)),
   };

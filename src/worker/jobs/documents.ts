@@ -1,3 +1,4 @@
+import type { ClientText } from '../../shared/client.js';
 import { invalid } from '../../shared/errors.js';
 import { type Attachment, type FileDocument, isDocument, type Message } from '../../shared/job.js';
 import { binaryTypes, type DocumentType } from '../../shared/tables/document-types.js';
@@ -22,7 +23,7 @@ export interface JobInspector {
    * Returns a job with inspected documents. Rejects with `validation_error`, which names the field of a faulty document,
    * and with `concurrency_limited`.
    */
-  inspectJob<Job extends JobContent>(job: Job, client: string): Promise<Job>;
+  inspectJob<Job extends JobContent>(job: Job, client: ClientText): Promise<Job>;
 }
 
 /** Refuses each document, because no feature inspects it. */

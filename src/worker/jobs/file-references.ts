@@ -1,4 +1,5 @@
 import { maxDocuments } from '../../shared/api/ask.js';
+import type { ClientText } from '../../shared/client.js';
 import { invalid, RelayError } from '../../shared/errors.js';
 import { isObject } from '../../shared/text/json-schema.js';
 import type { Reply } from '../http/exchange.js';
@@ -39,7 +40,7 @@ export interface FoundReference {
 
 /** Sender of a request, and the bytes of its body. */
 export interface ReferringRequest {
-  readonly client: string;
+  readonly client: ClientText;
   readonly bytes: number;
   /** Whether nobody waits for the answer any more. */
   isGone?(): boolean;

@@ -1,4 +1,5 @@
 import { checkedJson, schemaText } from '../../shared/api/ask.js';
+import type { ClientText } from '../../shared/client.js';
 import { type Beginning, maxBeginnings } from '../../shared/conversation.js';
 import { fromWire, invalid, RelayError, toWire } from '../../shared/errors.js';
 import type {
@@ -144,7 +145,7 @@ function contextOf({ traceId, spanId, isSampled, state }: TraceContext): TraceCo
 }
 
 /** Checks the schemas of strict tools. Other tools may have any schema, because their calls are not checked. */
-async function checkTools({ tools }: ToolOffer, primary: Primary, client: string): Promise<void> {
+async function checkTools({ tools }: ToolOffer, primary: Primary, client: ClientText): Promise<void> {
   const strict = tools.filter(({ isStrict }) => isStrict);
   if (strict.length === 0) return;
   const { wrong } = await primary.call('toolFault', { schemas: strict.map(({ schema }) => schema), client });
@@ -152,7 +153,7 @@ async function checkTools({ tools }: ToolOffer, primary: Primary, client: string
     throw invalid('tools', `the schema of ${strict[wrong.index]?.name} is not a JSON Schema: ${wrong.fault}`);
 }
 
-async function answerSchema({ value, path }: RequestedSchema, primary: Primary, client: string): Promise<string> {
+async function answerSchema({ value, path }: RequestedSchema, primary: Primary, client: ClientText): Promise<string> {
   checkedJson(value, path);
   const modern = checkedSchema(value, path);
   if (modern.losses.length > 0) throw invalid(path, `cannot be checked: ${modern.losses.slice(0, 3).join('; ')}`);

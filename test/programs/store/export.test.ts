@@ -5,6 +5,7 @@ import { prepareFile } from '../../../src/features/sqlite/files.js';
 import { migrations } from '../../../src/features/sqlite/schema.js';
 import { SqliteStore } from '../../../src/features/sqlite/sqlite-store.js';
 import { SqliteThread } from '../../../src/features/sqlite/sqlite-thread.js';
+import type { ClientText } from '../../../src/shared/client.js';
 import { systemClock } from '../../../src/shared/clock.js';
 import { temporaryFolder } from '../../support/basics/folder.js';
 import { headersOf, writeNamedKeys } from '../../support/doors/named-keys.js';
@@ -17,7 +18,7 @@ const answerBytes = 10_000;
 const maxGrowthBytes = 64 * 1024 * 1024;
 
 /** Writes a file with many conversations of one client. */
-async function fill(path: string, client: string): Promise<void> {
+async function fill(path: string, client: ClientText): Promise<void> {
   await prepareFile(path);
   const thread = new SqliteThread(path, [], migrations);
   await thread.start();

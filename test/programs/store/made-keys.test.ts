@@ -39,7 +39,7 @@ const namesOn = async (host: Service) =>
 
 describe('The keys in Redis', () => {
   const keyOf = (name: string): MadeKey => {
-    const made = { client: `sso ada/${name}~1`, owner: 'sso ada', madeAt: 0, groups: ['ü lab'] };
+    const made = { client: `sso ada/${name}~1` as const, owner: 'sso ada' as const, madeAt: 0, groups: ['ü lab'] };
     return { name, digest: digestOf(name), ...plainOptions, ...made };
   };
 

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import type { RedisStore } from '../../../src/features/redis/hosts.js';
 import type { StoreObserver } from '../../../src/primary/store/contract/store.js';
+import type { ClientText } from '../../../src/shared/client.js';
 import { systemClock } from '../../../src/shared/clock.js';
 import { until } from '../../support/basics/until.js';
 import { KeptRun } from '../../support/stores/kept.js';
@@ -445,9 +446,9 @@ describe('The settings of Redis', () => {
     await until(() => host.told.length === 1, 'a warning');
     expect(host.told[0]).toMatch(/^warned: appendonly and maxmemory-policy cannot be checked: NOPERM/);
     const id = await host.run.chat(null, 'one', 'eins');
-    await host.run.conversations.fork(id, 'alice', null);
+    await host.run.conversations.fork(id, 'key alice', null);
     expect(await host.refusal(id)).toBeNull();
-    await host.run.conversations.remove(id, 'alice');
+    await host.run.conversations.remove(id, 'key alice');
     expect(await host.run.all()).toHaveLength(1);
     expect(host.told).toHaveLength(1);
   });
@@ -565,12 +566,12 @@ describe('Conversations in Redis', () => {
 
   it('are evicted for new ones, starting with the client that has the most', async () => {
     using host = await hostAt(server.url, { maxConversations: 8, clientShare: 2 });
-    const first = await host.run.chat(null, 'first', 'of bob', { client: 'bob' });
+    const first = await host.run.chat(null, 'first', 'of bob', { client: 'key bob' });
     const all = [];
     for (let count = 0; count < 12; count++) all.push(await host.run.chat(null, `${count}`, 'of alice'));
-    const left = (await host.run.all('alice')).map(({ id }) => id);
+    const left = (await host.run.all('key alice')).map(({ id }) => id);
     expect(left).toEqual(all.slice(-7).toReversed());
-    expect((await host.run.all('bob')).map(({ id }) => id)).toEqual([first]);
+    expect((await host.run.all('key bob')).map(({ id }) => id)).toEqual([first]);
     expect(await server.ask('ZCARD', 'prompt-relay:all')).toBe(8);
     expect(await server.ask('ZSCORE', 'prompt-relay:clients', 'alice')).toBe('7');
     expect(await host.refusal(all[0] ?? null)).toBe('validation_error');
@@ -579,7 +580,7 @@ describe('Conversations in Redis', () => {
   it('leave no data once they have expired', async () => {
     using host = await hostAt(server.url, { ttlMs: 4000 }); // the third lives on during the checks
     await host.run.chat(null, 'one', 'eins');
-    await host.run.chat(null, 'two', 'zwei', { client: 'bob' });
+    await host.run.chat(null, 'two', 'zwei', { client: 'key bob' });
     await new Promise((resolve) => setTimeout(resolve, 4100));
     const id = await host.run.chat(null, 'three', 'drei');
     const keys = (await server.ask('KEYS', '*')) as string[];
@@ -609,7 +610,7 @@ describe('Conversations in Redis', () => {
     for (let count = 0; count < 25; count++) ids.push(await host.run.chat(null, `${count}`, ''));
     const found: string[] = [];
     for (let before: number | null = null; ; ) {
-      const page = await host.store.conversations.list('alice', before, 10);
+      const page = await host.store.conversations.list('key alice', before, 10);
       found.push(...page.conversations.map(({ id }) => id));
       before = page.next;
       if (before === null) break;
@@ -645,7 +646,7 @@ describe('The queue of background jobs', () => {
     await server.ask('RENAME', 'prompt-relay:queue:jobs:prioritized', 'aside');
     await server.ask('SET', 'prompt-relay:queue:jobs:prioritized', 'something else');
     await expect(host.store.jobs.accept(acceptedJob('two'))).rejects.toMatchObject({ code: 'store_unavailable' });
-    expect(await host.store.jobs.find('two', 'a')).toBeNull();
+    expect(await host.store.jobs.find('two', 'key a')).toBeNull();
     expect(await server.ask('ZRANGE', 'prompt-relay:jobs:waiting', '0', '-1')).toEqual(['one']);
     expect(host.told).toEqual([expect.stringContaining('WRONGTYPE')]);
   });
@@ -715,7 +716,7 @@ describe('A background job, if a key is of another type', () => {
     await expect(cancelled).rejects.toMatchObject({ code: 'store_unavailable' });
     await server.ask('DEL', key);
     await server.ask('RENAME', 'aside', key).catch(() => {});
-    expect(await host.store.jobs.find('one', 'a')).toMatchObject({ status: 'queued' });
+    expect(await host.store.jobs.find('one', 'key a')).toMatchObject({ status: 'queued' });
     expect(await host.store.jobs.start('one', 1)).toBe(true);
   });
 });
@@ -723,7 +724,7 @@ describe('A background job, if a key is of another type', () => {
 describe('Usage in Redis', () => {
   const always = { since: null, until: null, isByModel: true, hasMonths: true };
   const jobs = { ok: 2, timeout: 1 } as never;
-  const names = { client: 'key ü "x"', model: 'opus 4 ü', account: 'team' };
+  const names = { client: 'key ü "x"' as const, model: 'opus 4 ü', account: 'team' };
   const tokens = { inputTokens: 7, cachedTokens: 4, cacheWriteTokens: 2, outputTokens: 5, searches: 3 };
   const used = { refused: 3, ...tokens, costUsd: 0.25, modelMs: 12 };
   const row = { ...names, jobs, ...used };
@@ -775,7 +776,7 @@ describe('Usage in Redis', () => {
     await south.store.usage.foldOldDays();
     expect(await server.ask('EXISTS', `prompt-relay:usage:${old}`)).toBe(0);
     const months = (await south.store.usage.report(always)).filter(({ day }) => day.length === 7);
-    const sum = (client: string) =>
+    const sum = (client: ClientText) =>
       months.filter((month) => month.client === client).reduce((all, { jobs: { ok } }) => all + ok, 0);
     expect([sum(names.client), sum('key old')]).toEqual([4, 1]);
     expect((await south.store.usage.report({ ...always, hasMonths: false })).map(({ day }) => day)).toEqual([

@@ -4,6 +4,7 @@ import type { AnswerStore } from '../../../src/primary/store/contract/answers.js
 import type { ConversationJournal } from '../../../src/primary/store/contract/conversations.js';
 import type { Store } from '../../../src/primary/store/contract/store.js';
 import { withResolvers } from '../../../src/shared/async.js';
+import type { ClientText } from '../../../src/shared/client.js';
 import { sameNames, shareHolder } from '../../support/basics/identities.js';
 import { until } from '../../support/basics/until.js';
 import { recordedAnswer } from '../../support/jobs/claims.js';
@@ -64,7 +65,7 @@ it('Rows of the table of deliveries have the keys that hosts of earlier versions
 it('A page of files or batches is read without the entries behind it', async () => {
   await server.ask('FLUSHALL');
   const store = await openAt(server.url);
-  const page = { client: 'key ada', after: null, limit: 5 };
+  const page = { client: 'key ada' as const, after: null, limit: 5 };
   for (let count = 0; count < 300; count++) {
     await store.files.create(fileOf(`file ${count}`));
     await store.files.complete(`file ${count}`, { purpose: 'batch', lines: 1, expiresAt: Date.now() + 60_000 });
@@ -143,7 +144,7 @@ it('Clients with equal names share the places for background jobs only with thei
     await server.ask('FLUSHALL');
     const limits = { ...usualLimits, clientShare: 1 };
     const store = await openRedisAt(server.url, limits, { maxJobs: 4, maxBytes: 1e6, ttlMs: 60_000 });
-    const accept = (id: string, client: string) =>
+    const accept = (id: string, client: ClientText) =>
       store.jobs.accept({ id, title: 'Hi', form: plainForm, createdAt: Date.now(), request: jobRequest({ client }) });
     for (const id of ['first', 'second', 'third']) await accept(id, one.client);
     for (const other of sameNames) {
@@ -164,7 +165,7 @@ describe('Responses on two hosts', () => {
     await server.ask('FLUSHALL');
     const [one, other] = [await openAt(server.url), await openAt(server.url)];
     const limits = { maxResponses: 10, maxBytes: 100_000, ttlMs: 60_000 };
-    const key = { id: 'b', client: 'key ada' };
+    const key = { id: 'b', client: 'key ada' as const };
     try {
       await one.responses.put(nodeOf('a'), limits);
       await other.responses.put(nodeOf('b', 'a'), limits);
@@ -186,7 +187,7 @@ describe('Responses on two hosts', () => {
 });
 
 describe('Idempotency keys on two hosts', () => {
-  const mine = { client: 'key ada', key: 'k' } as const;
+  const mine = { client: 'key ada' as const, key: 'k' } as const;
   const kept = { digest: 'd', answer: recordedAnswer('told once') } as const;
 
   async function twoHosts(test: (one: AnswerStore, other: AnswerStore) => Promise<void>): Promise<void> {

@@ -9,6 +9,7 @@ import { deliveryTable } from '../../../src/features/webhooks/deliveries.js';
 import type { Store } from '../../../src/primary/store/contract/store.js';
 import { openTable, type StoreTable, undeclaredKeepMs } from '../../../src/primary/store/contract/tables.js';
 import type { UsageDelta } from '../../../src/primary/store/contract/usage.js';
+import type { ClientText } from '../../../src/shared/client.js';
 import { systemClock } from '../../../src/shared/clock.js';
 import { outcomes } from '../../../src/shared/job.js';
 import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';
@@ -63,7 +64,7 @@ it('Purged answers of a client use no space', async () => {
   await using folder = await temporaryFolder();
   const store = await openAt(fileIn(folder));
   const answer = recordedAnswer('x'.repeat(1024 * 1024));
-  const keep = async (client: string, count: number) => {
+  const keep = async (client: ClientText, count: number) => {
     for (let n = 0; n < count; n++)
       await store.answers.keep({ client, key: String(n) }, { digest: 'a digest', answer }, n);
   };
@@ -84,7 +85,14 @@ it('A conversation and its fork survive a turn with a clock that was set back', 
   const id = await run.chat(null, 'one', 'eins');
   isSetBack = true;
   await run.chat(id, 'two', 'zwei');
-  const fork = { id: 'fork', client: 'alice', origin: id, origins: `${id} 2`, messageCount: 2, createdAt: 0 };
+  const fork = {
+    id: 'fork',
+    client: 'key alice' as const,
+    origin: id,
+    origins: `${id} 2`,
+    messageCount: 2,
+    createdAt: 0,
+  };
   await store.conversations.commit({ type: 'fork', ...fork });
   await store.close();
   const next = await openAt(fileIn(folder));
@@ -170,7 +178,7 @@ describe('The files of SQLite', () => {
     const id = await run.chat(null, secret, 'wombat', { system: 'wombat' });
     await run.chat(null, 'capybara', 'Hello');
     expect(await bytesIn(folder)).toContain('wombat');
-    await run.conversations.remove(id, 'alice');
+    await run.conversations.remove(id, 'key alice');
     await until(async () => !(await bytesIn(folder)).includes('wombat'), 'the text to be gone');
     expect(await bytesIn(folder)).toContain('capybara');
     await until(async () => (await bytesIn(folder)).length < secret.length, 'the room to be given back');
@@ -226,7 +234,7 @@ describe('The files of SQLite', () => {
       VALUES ('j1', 'a', 'ask', 'r', '{}', '{}', 'queued', 1)`);
     sql.close();
     const store = await openAt(path);
-    expect(await store.jobs.find('j1', 'a')).toMatchObject({ id: 'j1', title: '', status: 'queued' });
+    expect(await store.jobs.find('j1', 'key a')).toMatchObject({ id: 'j1', title: '', status: 'queued' });
     for await (const job of store.jobs.restore(2)) expect(job).toMatchObject({ id: 'j1', title: '' });
     await store.close();
   });
@@ -262,7 +270,7 @@ describe('The files of SQLite', () => {
 describe('Usage in a file', () => {
   const jobs = Object.fromEntries(outcomes.map((outcome) => [outcome, 0])) as UsageDelta['jobs'];
   const row = {
-    ...{ client: 'key alice', model: 'opus', account: '' },
+    ...{ client: 'key alice' as const, model: 'opus', account: '' },
     jobs: { ...jobs, ok: 1 },
     refused: 2,
     ...{ inputTokens: 3, cachedTokens: 1, cacheWriteTokens: 2, outputTokens: 4, searches: 3 },
@@ -354,7 +362,7 @@ describe('Changes that share a transaction', () => {
     const store = await openAt(path);
     const turn = {
       type: 'turn',
-      client: 'alice',
+      client: 'key alice' as const,
       system: null,
       createdAt: 1,
       images: [],
@@ -367,7 +375,7 @@ describe('Changes that share a transaction', () => {
       conversations.commit({ ...turn, ...said, id: 'a' }),
       conversations.commit({
         type: 'fork',
-        client: 'alice',
+        client: 'key alice',
         id: 'b',
         origin: 'nothing',
         origins: null,
@@ -378,7 +386,7 @@ describe('Changes that share a transaction', () => {
       conversations.commit({ ...turn, ...said, id: 'a' }), // the turn exists already: a defect of the caller
       conversations.commit({
         type: 'fork',
-        client: 'alice',
+        client: 'key alice',
         id: 'd',
         origin: 'a',
         origins: null,
@@ -425,7 +433,14 @@ async function fill({ conversations }: Store, count: number): Promise<void> {
   const text = 'What is the answer to everything? '.repeat(3);
   for (let begun = 0; begun < count; begun += 5000) {
     const ids = Array.from({ length: 5000 }, (_, index) => `conversation-${begun + index}`);
-    const turn = { client: 'alice', system: null, createdAt: now, images: [], figures: null, totalTokens: 9 } as const;
+    const turn = {
+      client: 'key alice' as const,
+      system: null,
+      createdAt: now,
+      images: [],
+      figures: null,
+      totalTokens: 9,
+    } as const;
     const said = { user: text, assistant: text, messageCount: 2 };
     await Promise.all(ids.map((id) => conversations.commit({ type: 'turn', id, ...turn, ...said })));
   }

@@ -6,6 +6,7 @@ import type { SpawnRequest } from '../../../src/primary/cli/process/launcher.js'
 import type { KnownProgram } from '../../../src/primary/cli/process/program.js';
 import type { Tenant } from '../../../src/primary/cli/process/renewal.js';
 import type { ProcessTree } from '../../../src/primary/cli/terminate/process-tree.js';
+import type { ClientText } from '../../../src/shared/client.js';
 import { FakeClock } from '../basics/fake-clock.js';
 import { settled } from '../basics/settled.js';
 import {
@@ -98,12 +99,12 @@ export class PoolHouse {
   }
 
   /** Acquires a process for a question of this client. */
-  acquireFor(client: string, more: Partial<Tenant> = {}, launch = usualLaunch): Promise<CliLease> {
+  acquireFor(client: ClientText, more: Partial<Tenant> = {}, launch = usualLaunch): Promise<CliLease> {
     return this.pool.acquire(this.program, launch, null, never, tenantOf(client, more));
   }
 
   /** Runs a question of this client to its end. If `proof` is the empty text, its process is not renewed in time. */
-  async question(client: string, { proof = 'end\n', ...more }: Partial<Tenant> & { readonly proof?: string } = {}) {
+  async question(client: ClientText, { proof = 'end\n', ...more }: Partial<Tenant> & { readonly proof?: string } = {}) {
     const lease = await this.acquireFor(client, more);
     const tree = await this.answer(lease);
     const released = lease.release(null);

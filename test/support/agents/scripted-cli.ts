@@ -23,6 +23,7 @@ import { Redactor } from '../../../src/primary/cli/process/redactor.js';
 import type { Tenant } from '../../../src/primary/cli/process/renewal.js';
 import type { Child, ExitStatus } from '../../../src/primary/cli/terminate/containment.js';
 import { withResolvers } from '../../../src/shared/async.js';
+import type { ClientText } from '../../../src/shared/client.js';
 import type { Clock } from '../../../src/shared/clock.js';
 import type { CgroupUsage } from '../../../src/shared/process/cgroup.js';
 import { settled } from '../basics/settled.js';
@@ -285,7 +286,7 @@ export async function scriptedCli(clock: Clock, options: ScriptedOptions = {}): 
 }
 
 /** Returns the owner of a question, for whom its process may be renewed. */
-export function tenantOf(client: string, more: Partial<Tenant> = {}): Tenant {
+export function tenantOf(client: ClientText, more: Partial<Tenant> = {}): Tenant {
   return { client, system: null, schema: null, offer: null, isQuestion: true, ...more };
 }
 

@@ -1,9 +1,9 @@
-import { encodeClient, type Identity, subClient } from '../../../src/shared/client.js';
+import { type ClientText, encodeClient, type Identity, subClient } from '../../../src/shared/client.js';
 
 /** Identity under test, with the clients for which its usage counts: its holder first, then a key of its own. */
 export interface KnownIdentity {
-  readonly client: string;
-  readonly spenders: readonly string[];
+  readonly client: ClientText;
+  readonly spenders: readonly ClientText[];
 }
 
 function known(identity: Identity, ...spenders: readonly Identity[]): KnownIdentity {
@@ -40,7 +40,7 @@ export const sameNames: readonly KnownIdentity[] = [
   known(userOf(keyOf('ada', '1')), person, keyOf('ada', '1')),
   known(longUser, key),
   // a sub-client with the digest of another one as its name
-  known({ ...key, user: subClient('', longName).slice(1) }, key),
+  known({ ...key, user: subClient('key x', longName).slice(6) }, key),
   ...['ada', 'ada~1', 'ada/ada', 'ada/ada~1', 'key ada'].flatMap((name) => [
     known({ kind: 'user', name }),
     known({ kind: 'address', name }),

@@ -10,6 +10,7 @@ import { ollamaDoor } from '../../../src/features/ollama/worker.js';
 import { postChatCompletions } from '../../../src/features/openai/chat.js';
 import { openAiDoor } from '../../../src/features/openai/worker.js';
 import type { AnswerStore } from '../../../src/primary/store/contract/answers.js';
+import { clientText } from '../../../src/shared/client.js';
 import { systemClock } from '../../../src/shared/clock.js';
 import { type Handlers, Peer } from '../../../src/shared/ipc/peer.js';
 import { type PrimaryCalls, primaryCalls, type WorkerCalls, workerCalls } from '../../../src/shared/ipc/protocol.js';
@@ -117,7 +118,7 @@ function routes(primary: Primary): Handler {
   return (req, res, next) => {
     const path = req.path as keyof typeof byPath;
     res.locals.route = path;
-    res.locals.client = req.get('x-client') ?? 'address local';
+    res.locals.client = clientText.parse(req.get('x-client') ?? 'address local');
     byPath[path](req, res, next).catch(next);
   };
 }

@@ -118,7 +118,10 @@ function readFile(bytes: Buffer): void {
   for (const { id } of [...scanner.scan(bytes), scanner.last()].filter((line) => line !== null)) ids.add(id ?? '');
 }
 
-const source = { locals: { requestId: 'r', trace: null, client: 'key a', groups: [] }, req: { get: () => undefined } };
+const source = {
+  locals: { requestId: 'r', trace: null, client: 'key a' as const, groups: [] },
+  req: { get: () => undefined },
+};
 const primary = new FakePrimary({ schemaFault: { fault: null }, toolFault: { wrong: null } }).asPrimary;
 const parts = { primary, documents: { inspectJob: async <Job>(job: Job) => job } };
 

@@ -1,6 +1,7 @@
 import { Claims, type claimLimits } from '../../../src/features/idempotency/claims.js';
 import type { ClaimItem } from '../../../src/features/idempotency/shared.js';
 import type { AnswerStore, RecordedAnswer, RecordedBegin } from '../../../src/primary/store/contract/answers.js';
+import type { ClientText } from '../../../src/shared/client.js';
 import { FakeClock } from '../basics/fake-clock.js';
 
 export function recordedAnswer(body: string, differences: Partial<RecordedAnswer> = {}): RecordedAnswer {
@@ -37,7 +38,7 @@ export class ClaimingRequests {
   }
 
   /** Claims the key. Rejects with the error of the service. */
-  async send(key: string, digest = 'a digest', client = 'key ada'): Promise<ClaimingRequest> {
+  async send(key: string, digest = 'a digest', client: ClientText = 'key ada'): Promise<ClaimingRequest> {
     const caller = new AbortController();
     const claim = this.claims.hold({ client, key, digest }, caller.signal);
     const item = (await claim.next()).value as ClaimItem;
@@ -54,14 +55,14 @@ export class ClaimingRequests {
   }
 
   /** Sends the first request and records its answer. */
-  async answer(key: string, body: string, digest?: string, client?: string): Promise<boolean> {
+  async answer(key: string, body: string, digest?: string, client?: ClientText): Promise<boolean> {
     const first = await this.send(key, digest, client);
     const isRecorded = await this.claims.record(first.claim ?? -1, recordedAnswer(body));
     await first.leave();
     return isRecorded;
   }
 
-  async answerTo(key: string, digest?: string, client?: string): Promise<string | null> {
+  async answerTo(key: string, digest?: string, client?: ClientText): Promise<string | null> {
     const request = await this.send(key, digest, client);
     await request.leave();
     return request.answer?.body ?? null;

@@ -2,6 +2,7 @@ import { Budgets } from '../../../src/features/budgets/budgets.js';
 import type { LimitedUse } from '../../../src/features/budgets/limited-uses.js';
 import type { Budget } from '../../../src/features/budgets/options.js';
 import { RecentUsage } from '../../../src/primary/access/recent-usage.js';
+import type { ClientText } from '../../../src/shared/client.js';
 import type { Clock } from '../../../src/shared/clock.js';
 
 type RefreshedFrom = Parameters<RecentUsage['refresh']>[0];
@@ -13,7 +14,7 @@ export class CountedBudgets extends Budgets {
 
   constructor(
     clock: Pick<Clock, 'now'>,
-    budgetsOf: (client: string, groups: readonly string[]) => readonly LimitedUse[],
+    budgetsOf: (client: ClientText, groups: readonly string[]) => readonly LimitedUse[],
   ) {
     const usage = new RecentUsage(clock);
     super(clock, usage, budgetsOf);
@@ -28,7 +29,7 @@ export class CountedBudgets extends Budgets {
     return this.usage.refresh(journal);
   }
 
-  searchesOf(client: string): number {
+  searchesOf(client: ClientText): number {
     return this.usage.searchesOf(client);
   }
 }

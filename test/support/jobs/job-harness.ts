@@ -40,6 +40,7 @@ import { MemoryJobs, MemoryResponses, noJournal } from '../../../src/primary/sto
 import type { SchemaFinding } from '../../../src/primary/threads/schema-thread.js';
 import { orAborted, withResolvers } from '../../../src/shared/async.js';
 import type { JobForm, JobListOrder } from '../../../src/shared/background.js';
+import type { ClientText } from '../../../src/shared/client.js';
 import { cancelled, RelayError, storeUnavailable } from '../../../src/shared/errors.js';
 import type { FileDocument, JobEnd, JobEvent, JobRequest, Message, ToolRound } from '../../../src/shared/job.js';
 import { healthOf } from '../agents/cli-health.js';
@@ -420,7 +421,7 @@ function backgroundJobs(state: State, runner: JobRunner, room: WaitingRoom, opti
     observer,
     recordEnd,
     clients: { recordJobGroups: () => {} },
-    mayStore: (client: string) => !state.unstored.includes(client),
+    mayStore: (client: ClientText) => !state.unstored.includes(client),
     clock,
   };
   const jobs = new BackgroundJobs(parts, { maxJobs });
@@ -441,14 +442,15 @@ function backgroundJobs(state: State, runner: JobRunner, room: WaitingRoom, opti
       const request = jobRequest({ requestId: `background ${requests}`, isStreamed: true, ...differences });
       return (await jobs.accept(request, form)).id;
     },
-    view: (id: string, client = 'a') => clientJobs.view(id, client),
-    statusOf: async (id: string, client = 'a') => (await clientJobs.view(id, client)).status,
-    delete: (id: string, client = 'a') =>
+    view: (id: string, client: ClientText = 'key a') => clientJobs.view(id, client),
+    statusOf: async (id: string, client: ClientText = 'key a') => (await clientJobs.view(id, client)).status,
+    delete: (id: string, client: ClientText = 'key a') =>
       clientJobs.delete({ id, client, isAdmin: false, keepsEnded: false, requestId: 'request' }),
     list: async (order: Partial<JobListOrder> = {}) =>
-      clientJobs.list({ client: 'a', status: null, before: null, limit: 10, ...order }),
+      clientJobs.list({ client: 'key a', status: null, before: null, limit: 10, ...order }),
     /** Returns the events that concern a reader, until the job has ended. */
-    events: (id: string, client = 'a', signal = new AbortController().signal) => clientJobs.events(id, client, signal),
+    events: (id: string, client: ClientText = 'key a', signal = new AbortController().signal) =>
+      clientJobs.events(id, client, signal),
     backgroundOutcomes: () => state.backgroundEnds.map(({ end }) => end.outcome),
     stopChecks: () => stopChecks(),
   };

@@ -8,7 +8,7 @@ export function jobRequest(differences: Partial<JobRequest> = {}): JobRequest {
   return {
     operation: 'ask',
     requestId: 'request 1',
-    client: 'a',
+    client: 'key a',
     conversationId: null,
     text: 'Hi',
     images: [],

@@ -1,9 +1,10 @@
 import { type BoundsOf, noBounds } from '../../../src/primary/access/clients.js';
 import type { BackgroundEntrant, Entrant, Ticket } from '../../../src/primary/jobs/ticket.js';
 import { type RoomLimits, WaitingRoom } from '../../../src/primary/jobs/waiting-room.js';
+import type { ClientText } from '../../../src/shared/client.js';
 import { FakeClock } from '../basics/fake-clock.js';
 
-export function entrant(client = 'a', bytes = 1, differences: Partial<Entrant> = {}): Entrant {
+export function entrant(client: ClientText = 'key a', bytes = 1, differences: Partial<Entrant> = {}): Entrant {
   return { client, bytes, cli: 'main', lane: 'main', heldBy: () => null, ...differences };
 }
 
@@ -26,11 +27,11 @@ export class TestRoom {
     });
   }
 
-  readonly admit = (client = 'a', bytes = 1, differences: Partial<Entrant> = {}): Ticket =>
+  readonly admit = (client: ClientText = 'key a', bytes = 1, differences: Partial<Entrant> = {}): Ticket =>
     this.room.admit(entrant(client, bytes, differences));
 
   /** Enters a ticket that waits for an earlier turn of its conversation. */
-  readonly park = (client = 'a', bytes = 1): Ticket => {
+  readonly park = (client: ClientText = 'key a', bytes = 1): Ticket => {
     const turn: Entrant = entrant(client, bytes, {
       lane: `turn ${++this.#turns}`,
       heldBy: () => (this.#holders.has(turn) ? 'conversation' : null),
@@ -45,7 +46,7 @@ export class TestRoom {
   };
 
   /** Enters a background job, accepted now. */
-  enter(name: string, client = 'a', differences: Partial<BackgroundEntrant> = {}): Ticket {
+  enter(name: string, client: ClientText = 'key a', differences: Partial<BackgroundEntrant> = {}): Ticket {
     const background = {
       since: this.clock.now(),
       isFollowed: false,

@@ -1,4 +1,5 @@
 import { type AnswerStore, answerTtlMs } from '../../../src/primary/store/contract/answers.js';
+import type { ClientText } from '../../../src/shared/client.js';
 import { RelayError } from '../../../src/shared/errors.js';
 import { until } from '../basics/until.js';
 import { recordedAnswer, wholeAnswer } from '../jobs/claims.js';
@@ -6,7 +7,7 @@ import type { StorePlaceForTests } from './store-contract.js';
 
 const now = Date.UTC(2026, 0, 1);
 const odd = "ü🚀\u0000 \u2028 “quoted” \\ '); DROP TABLE idempotency; --";
-const ownClaim = { client: 'key ada', key: odd } as const;
+const ownClaim = { client: 'key ada' as const, key: odd } as const;
 const digest = 'a digest';
 
 /** Calls `keep` until the store is fast enough. */
@@ -111,16 +112,22 @@ export function describeAnswerStore(
       async (answers, next) => {
         const body = 'x'.repeat(1024 * 1024);
         // Redis must keep an answer within 200 ms, which a busy machine may exceed.
-        const keep = (store: AnswerStore, client: string, key: string, at: number, text = body) =>
+        const keep = (store: AnswerStore, client: ClientText, key: string, at: number, text = body) =>
           untilStored(() => store.keep({ client, key }, { digest, answer: recordedAnswer(text) }, at));
-        const isThere = async (store: AnswerStore, client: string, key: string) =>
+        const isThere = async (store: AnswerStore, client: ClientText, key: string) =>
           (await store.claimOrFind({ client, key }, digest, now)).type === 'answered';
-        await keep(answers, 'quiet', '1', now, 'q');
-        for (let n = 0; n < 40; n++) await keep(answers, 'greedy', String(n), now + n);
+        await keep(answers, 'key quiet', '1', now, 'q');
+        for (let n = 0; n < 40; n++) await keep(answers, 'key greedy', String(n), now + n);
         const after = await next();
-        for (let n = 40; n < 70; n++) await keep(after, 'greedy', String(n), now + n);
-        expect([await isThere(after, 'quiet', '1'), await isThere(after, 'greedy', '69')]).toEqual([true, true]);
-        expect([await isThere(after, 'greedy', '0'), await isThere(after, 'greedy', '40')]).toEqual([false, true]);
+        for (let n = 40; n < 70; n++) await keep(after, 'key greedy', String(n), now + n);
+        expect([await isThere(after, 'key quiet', '1'), await isThere(after, 'key greedy', '69')]).toEqual([
+          true,
+          true,
+        ]);
+        expect([await isThere(after, 'key greedy', '0'), await isThere(after, 'key greedy', '40')]).toEqual([
+          false,
+          true,
+        ]);
       },
     );
   });

@@ -1,6 +1,7 @@
 import type { ConversationLimits } from '../../../src/primary/conversations/conversation-limits.js';
 import { ConversationStore } from '../../../src/primary/conversations/conversation-store.js';
 import type { ConversationTurn } from '../../../src/primary/conversations/conversation-turn.js';
+import type { ClientText } from '../../../src/shared/client.js';
 import type { ConversationSnapshot, RemovalCause } from '../../../src/shared/conversation.js';
 import { RelayError } from '../../../src/shared/errors.js';
 import { FakeClock } from '../basics/fake-clock.js';
@@ -25,23 +26,23 @@ export class StoreHarness {
   }
 
   /** Opens a turn, which may have to wait. */
-  open(id: string | null, owner = 'alice', bytes = 2): ConversationTurn {
+  open(id: string | null, owner: ClientText = 'key alice', bytes = 2): ConversationTurn {
     const turn = this.store.turn(id, owner, null, bytes);
     turn.open();
     return turn;
   }
 
   /** Runs a whole turn; returns the conversation's id. */
-  chat(id: string | null = null, owner = 'alice', said = 'Hi'): string {
+  chat(id: string | null = null, owner: ClientText = 'key alice', said = 'Hi'): string {
     using turn = this.open(id, owner, said.length);
     return turn.commit(said, 'Hello', 3).id;
   }
 
-  fork(id: string, owner: string, messageCount: number | null): ConversationSnapshot {
+  fork(id: string, owner: ClientText, messageCount: number | null): ConversationSnapshot {
     return this.store.publishFork(this.store.draftFork(id, owner, messageCount));
   }
 
-  has(id: string, owner = 'alice'): boolean {
+  has(id: string, owner: ClientText = 'key alice'): boolean {
     try {
       return this.store.snapshot(id, owner).id === id;
     } catch (error) {

@@ -1,6 +1,7 @@
 import { type Delivery, deliveryTable } from '../../../src/features/webhooks/deliveries.js';
 import type { Store } from '../../../src/primary/store/contract/store.js';
 import { openTable, type TableStore } from '../../../src/primary/store/contract/tables.js';
+import { noClient } from '../../../src/shared/client.js';
 import type { StorePlaceForTests } from './store-contract.js';
 
 const now = Date.UTC(2026, 0, 1);
@@ -10,7 +11,7 @@ const { max, maxOfHolder } = deliveryTable.byClients;
 export function deliveryOf(id: string, more: Partial<Delivery> = {}): Delivery {
   const pending = { status: 'pending', attempts: 0, attemptedAt: null, nextAt: now, error: null } as const;
   const said = { url: null, type: 'job.ended', body: '{"odd":"ü🚀\\u0000\'"}' };
-  return { id, client: '', createdAt: now, ...said, ...pending, ...more };
+  return { id, client: noClient, createdAt: now, ...said, ...pending, ...more };
 }
 
 function ended(delivery: Delivery): Delivery {
@@ -150,12 +151,12 @@ export function describeDeliveryStore(
       ['sso ada/k~', 'sso ada', 'sso adam'],
       ['key bot/', 'key bot', 'key bot0'],
       ['made ci~1/', 'made ci~1', 'made ci~10'],
-    ])('are limited for all clients of one holder together: %s', (prefix, holder, other) =>
+    ] as const)('are limited for all clients of one holder together: %s', (prefix, holder, other) =>
       withDeliveries(async (deliveries) => {
         await deliveries.add(deliveryOf('other', { client: other }));
         await deliveries.add(deliveryOf('user', { client: `user ${holder}/1` }));
         const each = (index: number) => {
-          const client = index === 0 ? holder : `${prefix}${index}`;
+          const client = index === 0 ? holder : (`${prefix}${index}` as const);
           return deliveryOf(`${index}`, { client, createdAt: now + index });
         };
         await addAll(deliveries, maxOfHolder, each);
@@ -189,7 +190,7 @@ export function describeDeliveryStore(
     it('about budgets, quotas and logins are limited: those about clients go before those about the service', () =>
       withDeliveries(async (deliveries) => {
         const type = 'budget.used_up';
-        const client = (index: number) => (index === 0 ? '' : `key ${index % 20}`);
+        const client = (index: number) => (index === 0 ? noClient : (`key ${index % 20}` as const));
         const each = (index: number) => deliveryOf(`${index}`, { type, client: client(index), createdAt: now + index });
         await deliveries.add(deliveryOf('job', { client: 'key 1' }));
         await addAll(deliveries, maxOthers, each);

@@ -13,7 +13,7 @@ const now = Date.UTC(2026, 0, 1);
 const page: PageOrder = { client: 'key ada', after: null, limit: 2, isAscending: false };
 
 export function fileOf(id: string, more: Partial<StoredFile> = {}): StoredFile {
-  const owner = { client: 'key ada', holder: 'key ada' };
+  const owner = { client: 'key ada' as const, holder: 'key ada' as const };
   const kind = { purpose: 'batch', name: 'prompts.jsonl', mediaType: 'application/jsonl' } as const;
   const size = { bytes: 0, lines: 0, isWhole: false };
   return { id, ...owner, ...kind, ...size, createdAt: now, expiresAt: now + 1000, ...more };
@@ -23,7 +23,7 @@ export function batchOf(id: string, more: Partial<StoredBatch> = {}): StoredBatc
   const counts = { succeeded: 0, errored: 0, canceled: 0, expired: 0 };
   const progress = { status: 'waiting', cursor: 0, open: [], counts, startedAt: null, endedAt: null } as const;
   const caller = { groups: ['biology'], refusesFallback: false };
-  const owner = { client: 'key ada', holder: 'key ada', caller };
+  const owner = { client: 'key ada' as const, holder: 'key ada' as const, caller };
   const files = { inputFile: 'in', outputFile: 'out', errorFile: 'err' };
   const times = { createdAt: now, expiresAt: now + 1000, removeAt: now + 2000, cancelAt: null };
   return { id, ...owner, api: 'chat', ...files, metadata: { odd: 'ü🚀' }, total: 3, ...times, progress, ...more };

@@ -2,7 +2,7 @@ import { AnswerLog } from '../../../src/features/background/event-log.js';
 import type { ResponseLimits } from '../../../src/primary/store/contract/responses.js';
 import type { Store } from '../../../src/primary/store/contract/store.js';
 import { noCharge, type UsageDelta } from '../../../src/primary/store/contract/usage.js';
-import { holderOf } from '../../../src/shared/client.js';
+import { type ClientText, holderOf, noClient } from '../../../src/shared/client.js';
 import { sameNames } from '../basics/identities.js';
 import { recordedAnswer } from '../jobs/claims.js';
 import { jobDone, jobRequest, plainForm } from '../jobs/job-records.js';
@@ -15,13 +15,13 @@ const limits: ResponseLimits = { maxResponses: 1000, maxBytes: 64 * 1024 * 1024,
 const digest = 'a digest';
 const clients = sameNames.map(({ client }) => client);
 
-function usageOf(client: string): UsageDelta {
+function usageOf(client: ClientText): UsageDelta {
   const jobs = { ok: 1 } as UsageDelta['jobs'];
   return { day: '2026-01-01', client, model: '', account: '', jobs, refused: 0, ...noCharge, modelMs: 0 };
 }
 
 /** Stores one of each thing for a client, all with ids that contain `id`. */
-async function fill(store: Store, client: string, id: string, at: number): Promise<void> {
+async function fill(store: Store, client: ClientText, id: string, at: number): Promise<void> {
   const { files, jobs, answers, responses } = store;
   const owner = { client, holder: holderOf(client) };
   await files.create(fileOf(`file-${id}`, { ...owner, expiresAt: at + 60_000 }));
@@ -40,7 +40,7 @@ async function fill(store: Store, client: string, id: string, at: number): Promi
 }
 
 /** Returns the ids of the things in the store that this client can read. */
-async function seenBy({ files, jobs, answers, responses }: Store, client: string, at: number): Promise<string[]> {
+async function seenBy({ files, jobs, answers, responses }: Store, client: ClientText, at: number): Promise<string[]> {
   const after = at - limits.ttlMs;
   const page = { client, after: null, limit: 100, isAscending: true };
   const [list, batches] = [await files.list(page, ['batch']), await files.listBatches(page, ['chat'])];
@@ -81,7 +81,7 @@ export function describeIdentities(name: string, place: () => Promise<StorePlace
             expect((await store.jobs.find(`job-${other}`, client)) !== null).toBe(isOwn);
           }
         }
-        const holders = sameNames.map(({ spenders: [holder = ''] }) => holder);
+        const holders = sameNames.map(({ spenders: [holder = noClient] }) => holder);
         for (const holder of holders) {
           const count = holders.filter((each) => each === holder).length;
           expect([holder, (await store.files.usageOf(holder)).files]).toEqual([holder, count]);

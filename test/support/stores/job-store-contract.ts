@@ -82,7 +82,7 @@ export function describeJobStore(name: string, isDurable: boolean, place: () => 
       await jobs.accept(job);
       const known = {
         id: job.id,
-        client: 'key ada',
+        client: 'key ada' as const,
         title: job.title,
         form,
         operation: 'chat',
@@ -145,7 +145,7 @@ export function describeJobStore(name: string, isDurable: boolean, place: () => 
       const ownJobs = Array.from({ length: 5 }, () => accepted({ client: 'key lister' }));
       for (const job of [...ownJobs, accepted({ client: 'key other' })]) await jobs.accept(job);
       await jobs.start(ownJobs[1]?.id ?? '', now);
-      const order = { client: 'key lister', status: null, before: null, limit: 2 };
+      const order = { client: 'key lister' as const, status: null, before: null, limit: 2 };
       const newest = ownJobs.map((job) => job.id).toReversed();
       const first = await jobs.list(order);
       expect(first.jobs.map((job) => job.id)).toEqual(newest.slice(0, 2));
@@ -158,7 +158,7 @@ export function describeJobStore(name: string, isDurable: boolean, place: () => 
     });
 
     inStore('are listed for all clients together, without those that are gone', async (jobs) => {
-      const all = ['key ada', 'key bob', 'key ada', 'user eve'].map((client) => accepted({ client }));
+      const all = (['key ada', 'key bob', 'key ada', 'user eve'] as const).map((client) => accepted({ client }));
       for (const job of all) await jobs.accept(job);
       await jobs.remove(all[1]?.id ?? '');
       await jobs.start(all[2]?.id ?? '', now);

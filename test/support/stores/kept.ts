@@ -6,6 +6,7 @@ import { type ConversationTurn, TurnRecord } from '../../../src/primary/conversa
 import { JournaledConversations } from '../../../src/primary/conversations/journaled-conversations.js';
 import type { ConversationJournal } from '../../../src/primary/store/contract/conversations.js';
 import type { StoredText } from '../../../src/primary/store/contract/stored-text.js';
+import type { ClientText } from '../../../src/shared/client.js';
 import { systemClock } from '../../../src/shared/clock.js';
 import type { FoundPlace } from '../../../src/shared/conversation.js';
 import type { TranscriptPart } from '../../../src/shared/ipc/protocol.js';
@@ -49,7 +50,7 @@ export class KeptRun {
 
   /** Runs a whole turn like a job; resolves with the conversation's id. One character counts as one token. */
   async chat(id: string | null, text: string, answer: string, more: More = {}): Promise<string> {
-    const { system = null, images = [], figures = null, client = 'alice', answering = async () => {} } = more;
+    const { system = null, images = [], figures = null, client = 'key alice', answering = async () => {} } = more;
     const { versionOf } = more;
     using turn = await this.open(id, text, { system, client, versionOf });
     await answering();
@@ -62,7 +63,7 @@ export class KeptRun {
   async open(
     id: string | null,
     text: string,
-    { system = null, client = 'alice', versionOf }: More = {},
+    { system = null, client = 'key alice', versionOf }: More = {},
   ): Promise<ConversationTurn> {
     const endOfEntry = id === null ? undefined : await this.shared?.enter(id, client);
     const version = versionOf === undefined ? {} : { versionOf };
@@ -74,12 +75,12 @@ export class KeptRun {
     return turn;
   }
 
-  async snapshot(id: string, client = 'alice') {
+  async snapshot(id: string, client: ClientText = 'key alice') {
     return this.#read.snapshot(id, client);
   }
 
   /** Returns all data of a client's conversations, the most recently active first. */
-  async all(client = 'alice') {
+  async all(client: ClientText = 'key alice') {
     const { conversations } = await this.#read.list(client, null, 10_000);
     const all = [];
     for (const { lastActivityAt: _, expiresAt: __, ...snapshot } of conversations) {
@@ -91,18 +92,18 @@ export class KeptRun {
   /** Returns the titles of the conversations that a search finds, each with the place of the words. */
   async found(search: string): Promise<(readonly [title: string, place: FoundPlace | undefined])[]> {
     const searching = new ConversationSearch(this.#read, systemClock, async () => {});
-    const order = { client: 'alice', before: null, limit: 10, search, versionOf: null };
+    const order = { client: 'key alice' as const, before: null, limit: 10, search, versionOf: null };
     const { conversations } = await searching.page(order, new AbortController().signal);
     return conversations.map(({ title, match }) => [title, match]);
   }
 
   /** Returns the IDs of a conversation's versions, with their origins. */
-  async versions(id: string, client = 'alice'): Promise<Readonly<Record<string, string | null>>> {
+  async versions(id: string, client: ClientText = 'key alice'): Promise<Readonly<Record<string, string | null>>> {
     const { conversations } = await this.#read.list(client, null, 10_000, id);
     return Object.fromEntries(conversations.map((version) => [version.id, version.origins]));
   }
 
-  async #transcriptOf(id: string, client: string): Promise<TranscriptPart[]> {
+  async #transcriptOf(id: string, client: ClientText): Promise<TranscriptPart[]> {
     const parts: TranscriptPart[] = [];
     for (let from = null as Parameters<ConversationStore['read']>[0]['from']; ; ) {
       const read = await this.#read.read({ id, client, from, withImages: true });
@@ -117,7 +118,7 @@ interface More {
   readonly system?: string | null;
   readonly images?: readonly Image[];
   readonly figures?: StoredText | null;
-  readonly client?: string;
+  readonly client?: ClientText;
   /** Conversation whose first message a new conversation replaces. */
   readonly versionOf?: string | undefined;
   /** Runs before the answer exists. */

@@ -5,6 +5,7 @@ import type {
   ResponseStore,
 } from '../../../src/primary/store/contract/responses.js';
 import type { Store } from '../../../src/primary/store/contract/store.js';
+import type { ClientText } from '../../../src/shared/client.js';
 import { delay, systemClock } from '../../../src/shared/clock.js';
 import type { ContinuedText, Message } from '../../../src/shared/job.js';
 import type { StorePlaceForTests } from './store-contract.js';
@@ -62,7 +63,7 @@ async function bodyOf(store: ResponseStore, key: ResponseKey, notBefore = after)
 }
 
 /** Returns the ids that the store finds for this client. */
-async function found(store: ResponseStore, ids: readonly string[], client = 'key ada') {
+async function found(store: ResponseStore, ids: readonly string[], client: ClientText = 'key ada') {
   const bodies = await Promise.all(ids.map((id) => bodyOf(store, { id, client })));
   return bodies.filter((body) => body !== null);
 }
@@ -108,14 +109,14 @@ export function describeResponseStore(
 
   describe(`A store of responses (${name})`, () => {
     inStore('gives body and text back as they were, to their client alone', async (responses, next) => {
-      const ownKey = { id: 'one', client: 'key ada' };
+      const ownKey = { id: 'one', client: 'key ada' as const };
       const messages = [...turnOf(odd.repeat(30_000)), ...turnOf('')];
       expect(await responses.put(nodeOf('one', null, { messages, body: odd.repeat(60_000) }), limits)).toBe('stored');
       const nextStore = await next();
       expect(await bodyOf(nextStore, ownKey)).toBe(odd.repeat(60_000));
       expect(await nextStore.head(ownKey, after)).toBe('head of one');
       expect(await nextStore.text(ownKey, after)).toEqual(messages);
-      const theirs = { ...ownKey, client: 'key bob' };
+      const theirs = { ...ownKey, client: 'key bob' as const };
       expect([await bodyOf(nextStore, theirs), await nextStore.text(theirs, after)]).toEqual([null, null]);
       expect(await nextStore.head(theirs, after)).toBe(null);
       expect(await nextStore.remove(theirs)).toBe(false);

@@ -4,6 +4,7 @@ import { UsageJournal } from '../../../src/primary/observe/usage-journal.js';
 import { UsageLedger } from '../../../src/primary/observe/usage-ledger.js';
 import type { Store } from '../../../src/primary/store/contract/store.js';
 import { noBill } from '../../../src/primary/store/contract/usage.js';
+import type { ClientText } from '../../../src/shared/client.js';
 import { systemClock } from '../../../src/shared/clock.js';
 import { sameSearchLimit } from '../basics/limits.js';
 import { jobDone, jobRequest } from '../jobs/job-records.js';
@@ -47,7 +48,7 @@ class SearchingHost {
   }
 
   /** Runs a job that makes as many searches as it may. Returns their number; null if the job was refused. */
-  search(client: string, maxUses = perDay): number | null {
+  search(client: ClientText, maxUses = perDay): number | null {
     try {
       const searches = this.#quota.reserve({ path: 'tools.0', maxUses }, client);
       this.#usage.jobEnded(jobRequest({ client }), jobDone(), { ...noBill, searches });
@@ -78,7 +79,7 @@ export function describeSearchQuota(
       expect([first.search('key ada/x', 3), first.search('key ada', 2), first.search('sso ada')]).toEqual([3, 2, 8]);
       await first.stop();
       const second = await new SearchingHost(await there.open()).start();
-      const made = ['key ada/y', 'key ada', 'sso ada', 'key bob'].map((client) => second.search(client));
+      const made = (['key ada/y', 'key ada', 'sso ada', 'key bob'] as const).map((client) => second.search(client));
       expect(made).toEqual(isDurable ? [3, null, null, 8] : [8, null, 8, 8]);
       await second.stop();
     });

@@ -53,7 +53,7 @@ class Services {
 
 /** Returns all conversations, the most recently active first. Numbers of activity are new in each service. */
 async function everything(run: KeptRun) {
-  const all = [...(await run.all('alice')), ...(await run.all('bob'))];
+  const all = [...(await run.all('key alice')), ...(await run.all('key bob'))];
   return all.map(({ activity: _, ...conversation }) => conversation);
 }
 
@@ -107,7 +107,7 @@ export function describeStore(name: string, isDurable: boolean, place: () => Pro
       const id = await run.chat(null, 'one', 'eins', { figures: storedFigures('eliza 2 ü\n"🚀"', used) });
       await run.chat(id, 'two', 'zwei');
       await run.chat(id, 'three', 'drei', { images: [image], figures: storedFigures('m'.repeat(5000), unknownUsage) });
-      await run.conversations.fork(id, 'alice', 2);
+      await run.conversations.fork(id, 'key alice', 2);
       const [fork, whole] = (await run.all()).map(({ transcript }) => figuresIn(transcript));
       const first = { model: 'eliza 2 ü\n"🚀"', usage: { inputTokens: 5, outputTokens: 1, costUsd: 0.25 } };
       expect([fork, whole?.slice(0, 4)]).toEqual([
@@ -131,24 +131,24 @@ export function describeStore(name: string, isDurable: boolean, place: () => Pro
     keeps('keeps the order of activity, and whose a conversation is', async (run) => {
       const ids = [await run.chat(null, 'a', 'A'), await run.chat(null, 'b', 'B'), await run.chat(null, 'c', 'C')];
       await run.chat(ids[0] ?? null, 'd', 'D');
-      await run.chat(null, 'e', 'E', { client: 'bob' });
+      await run.chat(null, 'e', 'E', { client: 'key bob' });
     });
 
     keeps('keeps forks, whatever becomes of what they were made from', async (run) => {
       const id = await run.chat(null, 'one', 'eins', { system: 'Count', images: [image] });
       await run.chat(id, 'two', 'zwei');
-      const fork = await run.conversations.fork(id, 'alice', 2);
+      const fork = await run.conversations.fork(id, 'key alice', 2);
       await run.chat(fork.id, 'three', 'drei');
-      await run.conversations.fork(fork.id, 'alice', null);
-      await run.conversations.remove(id, 'alice');
+      await run.conversations.fork(fork.id, 'key alice', null);
+      await run.conversations.remove(id, 'key alice');
       expect(await run.all()).toHaveLength(2);
     });
 
     keeps('keeps which conversations are versions of each other, whichever of them are removed', async (run) => {
       const root = await run.chat(null, 'one', 'eins');
       for (const text of ['two', 'three']) await run.chat(root, text, text);
-      await run.conversations.rename(root, 'alice', 'Numbers');
-      const fork = async (id: string, messages: number) => (await run.conversations.fork(id, 'alice', messages)).id;
+      await run.conversations.rename(root, 'key alice', 'Numbers');
+      const fork = async (id: string, messages: number) => (await run.conversations.fork(id, 'key alice', messages)).id;
       const four = await fork(root, 4);
       await run.chat(four, 'four', 'vier');
       const five = await fork(four, 6);
@@ -161,22 +161,26 @@ export function describeStore(name: string, isDurable: boolean, place: () => Pro
       };
       for (const id of [root, four, other]) expect(await run.versions(id)).toEqual(all);
       expect(await run.snapshot(other)).toMatchObject({ title: 'Numbers', origins: `${root} 0` });
-      await run.conversations.remove(root, 'alice');
+      await run.conversations.remove(root, 'key alice');
       const { [root]: _, ...others } = all;
       for (const id of [root, five]) expect(await run.versions(id)).toEqual(others);
-      for (const order of [{ versionOf: root }, { versionOf: four, client: 'bob' }, { versionOf: 'nothing' }])
+      for (const order of [
+        { versionOf: root },
+        { versionOf: four, client: 'key bob' as const },
+        { versionOf: 'nothing' },
+      ])
         await expect(run.chat(null, 'more', 'mehr', order)).rejects.toMatchObject({ reason: 'conversation_unknown' });
-      expect(await run.versions(four, 'bob')).toEqual({});
+      expect(await run.versions(four, 'key bob')).toEqual({});
     });
 
     keeps('keeps titles, those of forks too, and the first words where there is none', async (run) => {
       const [first, second] = [await run.chat(null, 'one', 'eins'), await run.chat(null, 'two', 'zwei')];
-      const named = await run.conversations.rename(first, 'alice', odd.replace('\u0000', ''));
-      const fork = await run.conversations.fork(first, 'alice', null);
+      const named = await run.conversations.rename(first, 'key alice', odd.replace('\u0000', ''));
+      const fork = await run.conversations.fork(first, 'key alice', null);
       expect(fork.title).toBe(named.title);
-      await run.conversations.rename(first, 'alice', 'Another');
-      await run.conversations.rename(second, 'alice', 'Gone soon');
-      expect(await run.conversations.rename(second, 'alice', null)).toMatchObject({ id: second, title: 'two' });
+      await run.conversations.rename(first, 'key alice', 'Another');
+      await run.conversations.rename(second, 'key alice', 'Gone soon');
+      expect(await run.conversations.rename(second, 'key alice', null)).toMatchObject({ id: second, title: 'two' });
       await run.chat(first, 'more', 'mehr');
       expect((await run.all()).map(({ title }) => title)).toEqual(['Another', named.title, 'two']);
       expect((await run.snapshot(first)).title).toBe('Another');
@@ -184,7 +188,7 @@ export function describeStore(name: string, isDurable: boolean, place: () => Pro
 
     keeps('finds conversations by words in their titles and messages, with the place of the words', async (run) => {
       for (const text of ['Bread', 'Butter', 'Jam']) await run.chat(null, text, `Here is ${text}`);
-      await run.conversations.rename(await run.chat(null, 'Honey', 'Sweet'), 'alice', 'BREAD with honey');
+      await run.conversations.rename(await run.chat(null, 'Honey', 'Sweet'), 'key alice', 'BREAD with honey');
       const long = await run.chat(null, `${'x '.repeat(20_000)}bread`, 'No');
       await run.chat(long, 'More', 'It is toast now', { images: [image] });
       expect((await run.found('bread')).map(([, place]) => place)).toEqual([
@@ -201,16 +205,16 @@ export function describeStore(name: string, isDurable: boolean, place: () => Pro
 
     keeps('gives no title to what is not there, or is of another client', async (run) => {
       const id = await run.chat(null, 'one', 'eins');
-      await expect(run.conversations.rename('nothing', 'alice', 'x')).rejects.toMatchObject({ code: 'not_found' });
-      await expect(run.conversations.rename(id, 'bob', 'x')).rejects.toMatchObject({ code: 'not_found' });
-      await run.conversations.remove(id, 'alice');
-      await expect(run.conversations.rename(id, 'alice', 'x')).rejects.toMatchObject({ code: 'not_found' });
+      await expect(run.conversations.rename('nothing', 'key alice', 'x')).rejects.toMatchObject({ code: 'not_found' });
+      await expect(run.conversations.rename(id, 'key bob', 'x')).rejects.toMatchObject({ code: 'not_found' });
+      await run.conversations.remove(id, 'key alice');
+      await expect(run.conversations.rename(id, 'key alice', 'x')).rejects.toMatchObject({ code: 'not_found' });
     });
 
     keeps('brings back nothing that was removed, a turn that was being kept included', async (run) => {
       const id = await run.chat(null, 'one', 'eins');
       const other = await run.chat(null, 'two', 'zwei');
-      const answering = () => run.conversations.remove(id, 'alice');
+      const answering = () => run.conversations.remove(id, 'key alice');
       expect(await run.chat(id, 'more', 'mehr', { answering })).toBe(id);
       expect((await run.all()).map((each) => each.id)).toEqual([other]);
     });

@@ -19,7 +19,14 @@ import { UsageLedger } from '../../../src/primary/observe/usage-ledger.js';
 import { noBill } from '../../../src/primary/store/contract/usage.js';
 import { memoryStore } from '../../../src/primary/store/memory/memory-store.js';
 import { MemoryTable } from '../../../src/primary/store/memory/memory-table.js';
-import { holderOf, readClientId, spendersOf, writeClientId } from '../../../src/shared/client.js';
+import {
+  type ClientText,
+  holderOf,
+  noClient,
+  readClientId,
+  spendersOf,
+  writeClientId,
+} from '../../../src/shared/client.js';
 import { type AddedKey, type ApiKey, digestOf, plainOptions } from '../../../src/shared/config/api-keys.js';
 import { chainId } from '../../../src/shared/text/chain.js';
 import { KeyRing } from '../../../src/worker/access/keys.js';
@@ -39,11 +46,11 @@ const options = {
   featureOptions: { search: '1/day', tokens: '1/day' },
 } as const;
 
-const limitsIn = (clients: Clients) => (client: string) =>
+const limitsIn = (clients: Clients) => (client: ClientText) =>
   searchLimitsOf(client, (each) => clients.optionsOf(each).featureOptions);
 
 const operatorKey = (name: string): ApiKey => ({ name, digest: digestOf(`operator ${name}`), ...options });
-const madeKey = (client: string): AddedKey => {
+const madeKey = (client: ClientText): AddedKey => {
   return { name: 'ada', client, digest: digestOf(client), ...options, groups: [] };
 };
 
@@ -56,7 +63,7 @@ function createClients(): Clients {
     },
     new FakeClock(),
   );
-  const added = ['made ada~1', 'made ada~2', 'sso ada/ada~1', 'sso ada/ada~2', 'sso eve/ada~1'];
+  const added = ['made ada~1', 'made ada~2', 'sso ada/ada~1', 'sso ada/ada~2', 'sso eve/ada~1'] as const;
   created.replaceAddedKeys(added.map(madeKey));
   return created;
 }
@@ -173,7 +180,7 @@ describe('Clients with equal names', () => {
   });
 
   it('have the labels of their holder in the metrics; addresses and all others have those of the rest', async () => {
-    const count = async (client: string) => {
+    const count = async (client: ClientText) => {
       const registry = new Registry();
       new ClientMetrics(registry, () => new Map()).countRefusal(client);
       const { samples } = new Exposition(await registry.metrics());
@@ -208,7 +215,7 @@ describe('Clients with equal names', () => {
     for (const { client: purged } of sameNames) {
       const ledger = new UsageLedger(new FakeClock());
       for (const { client } of sameNames) ledger.countRefusal(client);
-      const reported = (client: string) => ledger.report(client, { since: null, until: null }).length;
+      const reported = (client: ClientText) => ledger.report(client, { since: null, until: null }).length;
       ledger.forget(purged);
       expect(sameNames.filter(({ client }) => reported(client) === 0).map(({ client }) => client)).toEqual([purged]);
     }
@@ -245,7 +252,7 @@ describe('Clients with equal names', () => {
   it('share a failure only with their holder, and believe only failures of two holders', async () => {
     const fail = (one: KnownIdentity, other: KnownIdentity) => {
       const seen = new SeenClients();
-      for (const client of ['key first', 'key second']) seen.recordClient(client);
+      for (const client of ['key first', 'key second'] as const) seen.recordClient(client);
       return seen.mayAccuse(one.client, other.client);
     };
     expect(await wrongPairs(fail, (one, other) => !shareHolder(one, other))).toEqual([]);
@@ -264,9 +271,9 @@ describe('Clients with equal names', () => {
   });
 
   it('have renewed processes, unless several people may be behind an address', () => {
-    for (const { client } of [...sameNames, { client: 'other' }]) {
+    for (const { client } of [...sameNames, { client: noClient }]) {
       const tenant = tenantOf({ request: jobRequest({ client }), launch: plainLaunch(null), isContinuable: false });
-      expect([client, tenant?.client]).toEqual([client, /^(address |other)/.test(client) ? undefined : client]);
+      expect([client, tenant?.client]).toEqual([client, /^(address |$)/.test(client) ? undefined : client]);
     }
   });
 
@@ -286,7 +293,7 @@ describe('Clients with equal names', () => {
 
 describe('A person who deletes a key and makes another one', () => {
   const [first, second] = ['sso ada/ada~1', 'sso ada/other~2'] as const;
-  const madeKeys = (client: string): AddedKey[] => [
+  const madeKeys = (client: ClientText): AddedKey[] => [
     { ...madeKey(client), featureOptions: { search: '1/day' }, rate: null },
   ];
 
@@ -300,7 +307,7 @@ describe('A person who deletes a key and makes another one', () => {
     budgets.jobEnded({ client: first }, { ...noBill, outputTokens: 1, searches: 1 });
     expect(await limit.takeRequest(first)).toMatchObject({ isAllowed: true });
     people.replaceAddedKeys(madeKeys(second));
-    for (const client of [second, 'sso ada']) {
+    for (const client of [second, 'sso ada'] as const) {
       expect(() => budgets.checkBudget({ client })).toThrow('budget of this person is used up: 1 of 1 tokens');
       expect(await limit.takeRequest(client)).toMatchObject({ isAllowed: false });
       expect(() => quota.check({ path: 'tools.0' }, client)).toThrow('has used its 1 web searches');

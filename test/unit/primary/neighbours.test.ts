@@ -9,6 +9,7 @@ import { SeenClients } from '../../../src/primary/health/evidence.js';
 import { SamplingRules } from '../../../src/primary/jobs/sampling-rules.js';
 import type { AnswerStore } from '../../../src/primary/store/contract/answers.js';
 import { MemoryTable } from '../../../src/primary/store/memory/memory-table.js';
+import { type ClientText, noClient } from '../../../src/shared/client.js';
 import { type CliReason, cliError, cliReasons, errorCodes } from '../../../src/shared/errors.js';
 import type { JobEnd } from '../../../src/shared/job.js';
 import { healthOf } from '../../support/agents/cli-health.js';
@@ -43,7 +44,7 @@ function failed(reason: CliReason, more: object = {}): JobEnd {
 
 function createHealth(clock: FakeClock): { health: CliHealth; checks: () => number } {
   const clients = new SeenClients();
-  for (const client of [alice, ...Object.values(neighbours).flat()]) clients.recordClient(client);
+  for (const client of [alice, ...Object.values(neighbours).flat()] as const) clients.recordClient(client);
   let checks = 0;
   const probe = async () => {
     checks++;
@@ -52,7 +53,7 @@ function createHealth(clock: FakeClock): { health: CliHealth; checks: () => numb
   return { health: healthOf(clock, { clients, probe }), checks: () => checks };
 }
 
-const jobOf = (client: string, model: string) => ({
+const jobOf = (client: ClientText, model: string) => ({
   request: jobRequest({ client, model: model || null }),
   route: { circuit: model },
 });
@@ -135,7 +136,7 @@ describe('The jobs of one neighbour that fail', () => {
     const deliveries = new MemoryTable(deliveryTable);
     await deliveries.add(deliveryOf('mine', { client: alice }));
     for (let index = 0; index < 20 * deliveryTable.byClients.maxOfHolder; index++) {
-      const client = neighbours[kind][index % neighbours[kind].length] ?? '';
+      const client = neighbours[kind][index % neighbours[kind].length] ?? noClient;
       await deliveries.add(deliveryOf(`${index}`, { client, createdAt: 1e12 + index }));
     }
     const left = await deliveries.list(9999);

@@ -1,6 +1,7 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
 import { array, boolean, constant, constantFrom, nat, oneof, option, record } from 'fast-check';
 import type { ConversationTurn } from '../../../src/primary/conversations/conversation-turn.js';
+import type { ClientText } from '../../../src/shared/client.js';
 import type { ConversationSnapshot } from '../../../src/shared/conversation.js';
 import { type Player, pick, playAll } from '../../support/basics/properties.js';
 import { failureOf, StoreHarness, ttlMs } from '../../support/stores/conversations.js';
@@ -8,7 +9,7 @@ import { failureOf, StoreHarness, ttlMs } from '../../support/stores/conversatio
 const limits = { maxConversations: 4, maxBytes: 200, maxBytesEach: 90 };
 /** A quarter of each limit. */
 const share = { conversations: 1, bytes: 50 };
-const owners = ['alice', 'bob', 'carol'];
+const owners = ['key alice', 'key bob', 'key carol'] as const;
 
 type StoreStep =
   | {
@@ -57,7 +58,7 @@ const steps = array(
 /** Expected state of one conversation. */
 interface ExpectedConversation {
   id: string | null;
-  readonly owner: string;
+  readonly owner: ClientText;
   readonly systemBytes: number;
   readonly texts: string[];
   activeMs: number;
@@ -89,7 +90,7 @@ class StorePlayer implements Player<StoreStep> {
     else if (step.type === 'look') this.#look(pick(this.#all, step.which));
     else if (step.type === 'remove') this.#remove(pick(this.#all, step.which), step.isOwner);
     else if (step.type === 'fork') this.#fork(pick(this.#all, step.which), step);
-    else if (step.type === 'list') this.#list(pick(owners, step.which) as string, step.limit);
+    else if (step.type === 'list') this.#list(pick(owners, step.which) as ClientText, step.limit);
     else if (step.type === 'pass') await this.#harness.clock.advance(step.ms);
     else {
       this.#harness.store.expire();
@@ -129,7 +130,7 @@ class StorePlayer implements Player<StoreStep> {
     const known = of === null ? undefined : pick(this.#all, of);
     if (of !== null && known?.id == null) return;
     this.#expire();
-    const owner = known === undefined ? (pick(owners, bytes) as string) : ownerOf(known, isOwner);
+    const owner = known === undefined ? (pick(owners, bytes) as ClientText) : ownerOf(known, isOwner);
     const text = 'ü'.repeat(bytes / 2); // half of an even number of bytes
     const entry = known ?? this.#draft(owner, system ?? 0);
     const refusal = this.#refusalOf(entry, owner, Buffer.byteLength(text));
@@ -143,14 +144,14 @@ class StorePlayer implements Player<StoreStep> {
     this.#turns.push(turn);
   }
 
-  #refusalOf(entry: ExpectedConversation, owner: string, bytes: number): string | null {
+  #refusalOf(entry: ExpectedConversation, owner: ClientText, bytes: number): string | null {
     if (entry.state === 'removed' || entry.owner !== owner) return 'validation_error';
     if (entry.line.length === 0 && this.#inUse.length >= limits.maxConversations) return 'concurrency_limited';
     const promised = entry.line.reduce((sum, { text }) => sum + Buffer.byteLength(text), bytesOf(entry));
     return promised + bytes > limits.maxBytesEach ? 'validation_error' : null;
   }
 
-  #draft(owner: string, systemBytes: number): ExpectedConversation {
+  #draft(owner: ClientText, systemBytes: number): ExpectedConversation {
     return { id: null, owner, systemBytes, texts: [], activeMs: 0, line: [], state: 'draft' };
   }
 
@@ -231,7 +232,7 @@ class StorePlayer implements Player<StoreStep> {
   }
 
   /** Expects that all pages together are the list. */
-  #list(owner: string, limit: number): void {
+  #list(owner: ClientText, limit: number): void {
     this.#expire();
     const listed: string[] = [];
     for (let before: number | null = null; ; ) {
@@ -275,7 +276,7 @@ class StorePlayer implements Player<StoreStep> {
     return beyond.length === 0 ? idle.slice(0, 1) : beyond.filter(({ owner }) => this.#excess(owner) === most);
   }
 
-  #excess(owner: string): number {
+  #excess(owner: ClientText): number {
     const own = this.#kept.filter((entry) => entry.owner === owner);
     return Math.max(own.length / share.conversations, allBytes(own) / share.bytes);
   }
@@ -295,8 +296,8 @@ function allBytes(entries: readonly ExpectedConversation[]): number {
   return entries.reduce((sum, entry) => sum + bytesOf(entry), 0);
 }
 
-function ownerOf({ owner }: ExpectedConversation, isOwner: boolean): string {
-  return isOwner ? owner : 'mallory';
+function ownerOf({ owner }: ExpectedConversation, isOwner: boolean): ClientText {
+  return isOwner ? owner : 'key mallory';
 }
 
 it('The conversation store matches simple lists after any sequence of operations', async () => {

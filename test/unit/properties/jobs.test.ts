@@ -3,6 +3,7 @@ import { array, boolean, constant, constantFrom, nat, oneof, record, tuple } fro
 import { noBounds } from '../../../src/primary/access/clients.js';
 import type { ConversationStore } from '../../../src/primary/conversations/conversation-store.js';
 import { orAborted, withResolvers } from '../../../src/shared/async.js';
+import { type ClientText, noClient } from '../../../src/shared/client.js';
 import { cliError, RelayError } from '../../../src/shared/errors.js';
 import type { JobEvent } from '../../../src/shared/job.js';
 import { type Player, pick, playAll } from '../../support/basics/properties.js';
@@ -79,9 +80,9 @@ const jobSteps = tuple(flood, ways).map(([first, others]) => [first, ...others])
 
 /** A quarter of the queue. */
 const ownPlaces = 1;
-const placesOf = (client: string) => boundsOf(client).maxQueued ?? ownPlaces;
-const boundsOf = (client: string) =>
-  client === 'client 1' ? { maxRunning: 1, maxQueued: 2, weight: 1 } : noBounds(client);
+const placesOf = (client: ClientText) => boundsOf(client).maxQueued ?? ownPlaces;
+const boundsOf = (client: ClientText) =>
+  client === 'user 1' ? { maxRunning: 1, maxQueued: 2, weight: 1 } : noBounds(client);
 
 /** A turn that a program is running. */
 interface RunningTurn {
@@ -152,7 +153,7 @@ class JobPlayer implements Player<JobStep> {
       perClient.reduce((sum, count) => sum + count, 0),
       room.waiting,
     );
-    ok(room.waitingByClient.get('client 1') ?? 0 <= 2);
+    ok(room.waitingByClient.get('key client 1') ?? 0 <= 2);
     checkCounts(conversations);
   }
 
@@ -167,7 +168,7 @@ class JobPlayer implements Player<JobStep> {
     deepEqual(read.map(({ outcome }) => outcome).sort(), ends.map(({ end }) => end.outcome).sort());
     equal(ends.length, this.#accepted);
     for (const events of streams) checkOrder(events);
-    for (let more = 0; more < 10; more++) conversations.turn(null, '', null, 1).open(); // none counts as in use
+    for (let more = 0; more < 10; more++) conversations.turn(null, noClient, null, 1).open(); // none counts as in use
   }
 
   #checkCounters(counters: readonly number[]): void {
@@ -187,7 +188,7 @@ class JobPlayer implements Player<JobStep> {
       step.type === 'ask'
         ? { isStreamed: step.isStreamed }
         : { operation: 'chat' as const, conversationId: pick([null, ...this.#ids], step.conversation) ?? null };
-    const client = `client ${step.client}`;
+    const client = `user ${step.client}` as const;
     const { room } = this.#harness;
     const { refused: full, refusedByBound: bound } = room;
     try {
@@ -207,7 +208,7 @@ class JobPlayer implements Player<JobStep> {
    * Expects that a client without a waiting job is refused only if no place is free, and that a client refused by its
    * bound has used its share.
    */
-  #refuse(client: string, wasFull: boolean, wasBound: boolean): void {
+  #refuse(client: ClientText, wasFull: boolean, wasBound: boolean): void {
     const { waitingByClient, waiting } = this.#harness.room;
     const own = waitingByClient.get(client) ?? 0;
     if (wasFull && own === 0) equal(waiting, limits.maxWaiting);
@@ -243,7 +244,7 @@ class JobPlayer implements Player<JobStep> {
   #delete(id: string | undefined): void {
     if (id === undefined) return;
     this.#ids.delete(id);
-    expect([undefined, 'not_found']).toContain(failureOf(() => this.#harness.conversations.remove(id, ''))?.code);
+    expect([undefined, 'not_found']).toContain(failureOf(() => this.#harness.conversations.remove(id, noClient))?.code);
   }
 
   async #start(): Promise<void> {

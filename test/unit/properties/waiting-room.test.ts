@@ -3,6 +3,7 @@ import { array, constant, constantFrom, nat, oneof, record, tuple } from 'fast-c
 import type { ClientBounds } from '../../../src/primary/access/clients.js';
 import type { Entrant, Ticket } from '../../../src/primary/jobs/ticket.js';
 import { WaitingRoom } from '../../../src/primary/jobs/waiting-room.js';
+import type { ClientText } from '../../../src/shared/client.js';
 import { RelayError } from '../../../src/shared/errors.js';
 import { FakeClock } from '../../support/basics/fake-clock.js';
 import { type Player, pick, playAll } from '../../support/basics/properties.js';
@@ -15,20 +16,20 @@ const ownBytes = 15;
 const activeMs = 600_000;
 
 const bounds: Readonly<Record<string, ClientBounds>> = {
-  'client 1': { maxRunning: 1, maxQueued: null, weight: 1 },
-  'client 2': { maxRunning: 2, maxQueued: 1, weight: 1 },
-  'client 3': { maxRunning: 1, maxQueued: 4, weight: 1 },
+  'user 1': { maxRunning: 1, maxQueued: null, weight: 1 },
+  'user 2': { maxRunning: 2, maxQueued: 1, weight: 1 },
+  'user 3': { maxRunning: 1, maxQueued: 4, weight: 1 },
 };
 const noBounds: ClientBounds = { maxRunning: Number.POSITIVE_INFINITY, maxQueued: null, weight: 1 };
 
-const boundsOf = (client: string) => bounds[client] ?? noBounds;
+const boundsOf = (client: ClientText) => bounds[client] ?? noBounds;
 
 /** Share that two of the clients divide. */
 const groupShare = { name: 'group', weight: () => 1 };
-const isInGroup = (client: string) => client === 'client 3' || client === 'client 4';
-const shareOf = (client: string) => (isInGroup(client) ? groupShare : null);
+const isInGroup = (client: ClientText) => client === 'user 3' || client === 'user 4';
+const shareOf = (client: ClientText) => (isInGroup(client) ? groupShare : null);
 /** Returns what takes turns with others: a client, or the group of a client. */
-const topOf = (client: string) => shareOf(client)?.name ?? client;
+const topOf = (client: ClientText) => shareOf(client)?.name ?? client;
 
 const clis = ['main', 'small'] as const;
 /** Age at which a background job ranks as a caller. */
@@ -39,7 +40,7 @@ type Rank = 'caller' | 'background' | 'promoted';
 /** Expected state of one ticket. */
 interface ExpectedTicket {
   readonly ticket: Ticket;
-  readonly client: string;
+  readonly client: ClientText;
   readonly bytes: number;
   readonly cli: string;
   readonly caller: AbortController;
@@ -53,7 +54,7 @@ interface ExpectedTicket {
 }
 
 /** Waiting tickets by client; the clients are in the order of their turns. */
-type Lines = { readonly client: string; readonly members: ExpectedTicket[] }[];
+type Lines = { readonly client: ClientText; readonly members: ExpectedTicket[] }[];
 /** The same by client or group. */
 type Tops = { readonly top: string; readonly lines: Lines }[];
 
@@ -65,7 +66,7 @@ class ExpectedRoom {
   #callers: Tops = [];
   #background: Tops = [];
   /** Time of the last request, or of the end of the last wait, by client. */
-  readonly #lastActiveMs = new Map<string, number>();
+  readonly #lastActiveMs = new Map<ClientText, number>();
   #nowMs = 0;
   readonly refused = { full: 0, bound: 0 };
 
@@ -74,7 +75,7 @@ class ExpectedRoom {
     this.#nowMs = nowMs;
   }
 
-  recordRequest(client: string): void {
+  recordRequest(client: ClientText): void {
     this.#lastActiveMs.set(client, this.#nowMs);
   }
 
@@ -83,7 +84,7 @@ class ExpectedRoom {
     return this.in('waiting').filter(({ rank }) => rank === 'caller');
   }
 
-  waitingOf(client: string): ExpectedTicket[] {
+  waitingOf(client: ClientText): ExpectedTicket[] {
     return this.waiting.filter((entry) => entry.client === client);
   }
 
@@ -92,7 +93,7 @@ class ExpectedRoom {
   }
 
   /** Returns the reason to refuse a job; null to admit it. */
-  refusalReason(client: string, bytes: number): 'full' | 'bound' | null {
+  refusalReason(client: ClientText, bytes: number): 'full' | 'bound' | null {
     const queue = { room: [limits.maxWaiting, limits.maxWaitingBytes], used: this.waiting } as const;
     const top = this.#divide(queue, topOf, client, bytes);
     if (top.isBeyond) return 'bound';
@@ -105,14 +106,14 @@ class ExpectedRoom {
     return member?.takesReserved ? 'bound' : null;
   }
 
-  #waitingOf(nameOf: (client: string) => string, client: string): ExpectedTicket[] {
+  #waitingOf(nameOf: (client: ClientText) => string, client: ClientText): ExpectedTicket[] {
     return this.waiting.filter((entry) => nameOf(entry.client) === nameOf(client));
   }
 
   /** Applies the rule for places to one level. */
-  #divide({ room, used }: ExpectedLevel, nameOf: (client: string) => string, client: string, bytes: number) {
+  #divide({ room, used }: ExpectedLevel, nameOf: (client: ClientText) => string, client: ClientText, bytes: number) {
     const own = this.#waitingOf(nameOf, client);
-    const isInside = (other: string) => nameOf === topOf || isInGroup(other);
+    const isInside = (other: ClientText) => nameOf === topOf || isInGroup(other);
     const recent = [...this.#lastActiveMs].filter(([other, ms]) => isInside(other) && this.#nowMs - ms < activeMs);
     const others = new Set(recent.map(([other]) => nameOf(other)).filter((name) => name !== nameOf(client)));
     const reserving = [...others].filter((name) => !used.some((entry) => nameOf(entry.client) === name)).length;
@@ -136,7 +137,7 @@ class ExpectedRoom {
     return isFree && isReady && !this.isAtItsLimit(client) && !(cli === 'small' && this.#runningAt(cli) >= 1);
   }
 
-  isAtItsLimit(client: string): boolean {
+  isAtItsLimit(client: ClientText): boolean {
     return this.in('active').filter((entry) => entry.client === client).length >= boundsOf(client).maxRunning;
   }
 
@@ -219,7 +220,7 @@ class ExpectedRoom {
     return true;
   }
 
-  #moveToEnd(client: string): void {
+  #moveToEnd(client: ClientText): void {
     const moved = (tops: Tops) =>
       isInGroup(client)
         ? tops.map(({ top, lines }) => ({ top, lines: toEnd(lines, (line) => line.client === client) }))
@@ -231,7 +232,7 @@ class ExpectedRoom {
   /** Returns the order of the grants: first callers, then background jobs; in rounds with one ticket per client. */
   order(): ExpectedTicket[] {
     return [this.#callers, this.#background].flatMap((tops) =>
-      this.#inRounds(tops.map(({ top, lines }) => ({ client: top, members: this.#inRounds(lines) }))),
+      this.#inRounds(tops.map(({ top, lines }) => ({ client: top as ClientText, members: this.#inRounds(lines) }))),
     );
   }
 
@@ -263,11 +264,11 @@ function without(tops: Tops, entry: ExpectedTicket): Tops {
   return left.filter(({ lines }) => lines.length > 0);
 }
 
-function isBeyond(client: string, waiting: readonly ExpectedTicket[]): boolean {
+function isBeyond(client: ClientText, waiting: readonly ExpectedTicket[]): boolean {
   return waiting.length > placesOf(client) || (waiting.length > 1 && bytesOf(waiting) > ownBytes);
 }
 
-function placesOf(client: string): number {
+function placesOf(client: ClientText): number {
   return boundsOf(client).maxQueued ?? ownPlaces;
 }
 
@@ -378,12 +379,12 @@ class RoomPlayer implements Player<RoomStep> {
     deepEqual([this.#room.active, this.#room.waiting, this.#room.waitingInBackground], [0, 0, []]);
     await this.#clock.advance(3000);
     equal(this.#clock.pending, 0);
-    const again = Array.from({ length: limits.maxActive }, () => this.#room.admit(entrant('after', 60)));
+    const again = Array.from({ length: limits.maxActive }, () => this.#room.admit(entrant('key after', 60)));
     deepEqual(
       again.map((ticket) => ticket.isWaiting),
       again.map(() => false),
     );
-    const held = entrant('after', limits.maxWaitingBytes, { heldBy: () => 'conversation' });
+    const held = entrant('key after', limits.maxWaitingBytes, { heldBy: () => 'conversation' });
     equal(this.#room.admit(held).isWaiting, true); // no byte is still counted
   }
 
@@ -400,7 +401,8 @@ class RoomPlayer implements Player<RoomStep> {
    */
   #checkClients(): void {
     const clients = [...new Set(this.#expected.all.map(({ client }) => client))];
-    const running = (client: string) => this.#expected.in('active').filter((entry) => entry.client === client).length;
+    const running = (client: ClientText) =>
+      this.#expected.in('active').filter((entry) => entry.client === client).length;
     deepEqual(
       clients.filter((client) => running(client) > boundsOf(client).maxRunning),
       [],
@@ -446,8 +448,8 @@ class RoomPlayer implements Player<RoomStep> {
   /** Creates a job. A held job has a separate lane, like each conversation. */
   #visitor({ client, bytes, cli, isHeld }: Coming): Entrant {
     const name = clis[cli] ?? clis[0];
-    const visitor: Entrant = entrant(`client ${client}`, bytes, {
-      ...{ cli: name, share: shareOf(`client ${client}`) },
+    const visitor: Entrant = entrant(`user ${client}`, bytes, {
+      ...{ cli: name, share: shareOf(`user ${client}`) },
       lane: isHeld ? `turn ${++this.#lanes}` : name,
       heldBy: () => (this.#held.has(visitor) ? 'conversation' : null),
     });

@@ -1,3 +1,4 @@
+import type { ClientText } from '../../../shared/client.js';
 import type { RelayError } from '../../../shared/errors.js';
 import type { ContextChange, QuotaWindow } from '../../../shared/health.js';
 import type { Decoder, DecoderEvent, RequestKind, TurnEvent } from './adapter.js';
@@ -41,7 +42,7 @@ export interface CliObserver {
   /** Called when the model's API has begun a message after the end of the answer. */
   lateMessage(): void;
   /** Called when a pause of an hour begins for a client, after three failed proofs in a row. `kind`: what is paused. */
-  renewalsPaused(client: string, kind: ContextChange): void;
+  renewalsPaused(client: ClientText, kind: ContextChange): void;
 }
 
 /** Observer of programs that are no model CLI. */

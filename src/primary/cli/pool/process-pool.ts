@@ -1,3 +1,4 @@
+import type { ClientText } from '../../../shared/client.js';
 import type { Clock } from '../../../shared/clock.js';
 import type { RenewalFault } from '../../../shared/health.js';
 import type { CgroupUsage } from '../../../shared/process/cgroup.js';
@@ -234,7 +235,7 @@ export class ProcessPool {
   }
 
   /** Ends the idle processes of these clients. */
-  endSessionsOf(isAmong: (client: string) => boolean): void {
+  endSessionsOf(isAmong: (client: ClientText) => boolean): void {
     for (const session of this.sessions) if (isAmong(session.client)) this.#endSession(session);
   }
 

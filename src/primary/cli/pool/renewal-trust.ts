@@ -1,4 +1,5 @@
 import { setNewest } from '../../../shared/bounded-map.js';
+import type { ClientText } from '../../../shared/client.js';
 import type { Clock } from '../../../shared/clock.js';
 import type { ContextChange, RenewalFault } from '../../../shared/health.js';
 import type { Proof } from '../process/renewal.js';
@@ -30,24 +31,28 @@ interface Failures {
 export class RenewalTrust {
   readonly #kind: ContextChange;
   readonly #clock: Clock;
-  readonly #onPause: (client: string, kind: ContextChange) => void;
+  readonly #onPause: (client: ClientText, kind: ContextChange) => void;
   /** The client that failed last is the newest entry. */
   readonly #failures = new Map<string, Failures>();
 
   /** `onPause` is called when a pause begins for a client. */
-  constructor(kind: ContextChange, clock: Clock, onPause: (client: string, kind: ContextChange) => void = () => {}) {
+  constructor(
+    kind: ContextChange,
+    clock: Clock,
+    onPause: (client: ClientText, kind: ContextChange) => void = () => {},
+  ) {
     this.#kind = kind;
     this.#clock = clock;
     this.#onPause = onPause;
   }
 
-  isPausedFor(client: string): boolean {
+  isPausedFor(client: ClientText): boolean {
     const failures = this.#failures.get(client);
     return failures !== undefined && failures.count >= maxFailures && this.#isRecent(failures);
   }
 
   /** Records whether a process of the client was renewed or rewound. */
-  record(client: string, proof: Proof): void {
+  record(client: ClientText, proof: Proof): void {
     if (proof === 'proven') return void this.#failures.delete(client);
     const wasPaused = this.isPausedFor(client);
     const count = (this.#failures.get(client)?.count ?? 0) + 1;

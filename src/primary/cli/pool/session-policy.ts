@@ -1,4 +1,4 @@
-import { holderOf } from '../../../shared/client.js';
+import { type ClientText, holderOf } from '../../../shared/client.js';
 import type { SessionGuess } from '../process/cli-process.js';
 
 /** Data of a session that decide whether it ends. */
@@ -12,7 +12,7 @@ export interface IdleSession {
   /** Kind of a session that may never be continued; null for a known conversation. */
   readonly guess: SessionGuess | null;
   /** Client to which the session belongs. */
-  readonly client: string;
+  readonly client: ClientText;
   /** Whether the process was renewed. Such a process has no conversation, so its end loses nothing. */
   readonly isRenewed: boolean;
 }
@@ -81,7 +81,7 @@ function mostWanted<S extends IdleSession>(sessions: readonly S[], maxSessions: 
  * Splits the sessions. The first part has the sessions within the share of their key holder, which is divided equally
  * among its clients; each client has at least one. The second part has all other sessions.
  */
-function splitByShare<S extends IdleSession>(sessions: readonly S[], share: number, clients: readonly string[]) {
+function splitByShare<S extends IdleSession>(sessions: readonly S[], share: number, clients: readonly ClientText[]) {
   const counts = new Map<string, number>();
   const [within, beyond]: [S[], S[]] = [[], []];
   for (const session of sessions) {

@@ -1,3 +1,4 @@
+import { noClient } from '../../../shared/client.js';
 import type { CliProcess, ConversationState } from '../process/cli-process.js';
 import type { IdleSession } from './session-policy.js';
 
@@ -19,7 +20,7 @@ export function sessionsOf(processes: Iterable<CliProcess>, awaited: () => Reado
     const { conversation } = state;
     const isWaiting = state.name === 'waiting_for_tools';
     const isAwaited = conversation !== null && awaited().has(conversation.id);
-    const { guess = null, client = guess?.client ?? tenant?.client ?? '' } = conversation ?? {};
+    const { guess = null, client = guess?.client ?? tenant?.client ?? noClient } = conversation ?? {};
     const data = { isWaiting, isAwaited, guess, client, isRenewed: conversation === null };
     return [{ process, conversation, sinceMs, ...data }];
   });

@@ -1,3 +1,4 @@
+import type { ClientText } from '../../../shared/client.js';
 import type { LaunchOptions } from '../contract/adapter.js';
 import type { LaunchKey } from '../process/program.js';
 
@@ -8,7 +9,7 @@ export interface LaunchRecord {
   uses: number;
   usedMs: number;
   /** Client of the last use; null if no process may be renewed for it. */
-  client: string | null;
+  client: ClientText | null;
   /** When the last use by another client than the one before was, or by a client without renewed processes, monotonic. */
   sharedMs: number;
   /** Standby processes that died or could not be started since a job last took one. */
@@ -58,7 +59,7 @@ export class LaunchHistory {
   }
 
   /** Records that a job uses this launch. `client`: null if no process may be renewed for it. */
-  recordUse(key: LaunchKey, launch: LaunchOptions, nowMs: number, client: string | null = null): void {
+  recordUse(key: LaunchKey, launch: LaunchOptions, nowMs: number, client: ClientText | null = null): void {
     const record = this.#records.get(key) ?? this.#add(key, launch, nowMs);
     if (client === null || (record.uses > 0 && client !== record.client)) record.sharedMs = nowMs;
     record.client = client;
@@ -107,7 +108,7 @@ export interface StandbySituation<P extends StandbyProcess> {
   readonly launches: readonly LaunchRecord[];
   readonly isDefault: (record: LaunchRecord) => boolean;
   /** Returns the number of processes with this launch that were renewed for this client, or will be after their job. */
-  readonly renewedFor: (key: LaunchKey, client: string) => number;
+  readonly renewedFor: (key: LaunchKey, client: ClientText) => number;
   /** Launches of the jobs that are next to get a slot and need a new process. */
   readonly demand: readonly LaunchKey[];
   /** Whether a job waits for the start of its program, which another start would slow down. */

@@ -1,4 +1,5 @@
 import { withResolvers } from '../../../shared/async.js';
+import type { ClientText } from '../../../shared/client.js';
 import type { Clock } from '../../../shared/clock.js';
 import { contained } from '../../../shared/contained.js';
 import type { Beginning } from '../../../shared/conversation.js';
@@ -39,7 +40,7 @@ export interface ConversationState {
   readonly id: string;
   readonly messageCount: number;
   /** Client to which the conversation belongs. */
-  readonly client?: string;
+  readonly client?: ClientText;
   /** Ids of the open calls of the last message. The process waits for their results, or the turn brings them. */
   readonly openCalls?: readonly string[];
   /** Ids of the open calls: the client's id maps to the program's. */
@@ -78,7 +79,7 @@ export function partlyContinued(turn: Turn, count: number): Turn {
  */
 export interface SessionGuess {
   readonly kind: 'question' | 'side' | 'call';
-  readonly client: string;
+  readonly client: ClientText;
 }
 
 /**

@@ -1,3 +1,4 @@
+import type { ClientText } from '../../../shared/client.js';
 import { cliError, type RelayError } from '../../../shared/errors.js';
 import type { ToolOffer } from '../contract/adapter.js';
 import type { TurnSink } from './open-turn.js';
@@ -7,7 +8,7 @@ import type { TurnSink } from './open-turn.js';
  * process.
  */
 export interface Tenant {
-  readonly client: string;
+  readonly client: ClientText;
   readonly system: string | null;
   readonly schema: string | null;
   readonly offer: ToolOffer | null;

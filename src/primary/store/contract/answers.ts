@@ -1,4 +1,5 @@
 import { StringDecoder } from 'node:string_decoder';
+import type { ClientText } from '../../../shared/client.js';
 import type { PublicCode } from '../../../shared/errors.js';
 
 /**
@@ -36,7 +37,7 @@ export interface RecordedBegin extends RecordedHead {
 
 /** Name of a request, and its client. Clients that send the same name do not share it. */
 export interface ClientKey {
-  readonly client: string;
+  readonly client: ClientText;
   readonly key: string;
 }
 
@@ -62,7 +63,7 @@ export interface AnswerStore {
   /** Reads a piece of the recorded body, from byte `from`; empty at its end, and if the answer was removed. */
   read(key: ClientKey, digest: string, from: number): Promise<string>;
   /** Reads a recorded answer by its id in this store, with the piece of its body from byte `from`; null if it was removed. */
-  readById(client: string, id: string, from: number): Promise<RecordedBegin | null>;
+  readById(client: ClientText, id: string, from: number): Promise<RecordedBegin | null>;
   /** Resolves when the answer is stored; rejects if it could not be stored. Either way, this host releases the key. */
   keep(key: ClientKey, answered: AnswerOfKey, at: number): Promise<void>;
   /** Releases the key without a recorded answer. The caller does not wait for the store. */

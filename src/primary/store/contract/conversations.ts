@@ -1,10 +1,11 @@
+import type { ClientText } from '../../../shared/client.js';
 import type { Attachment } from '../../../shared/job.js';
 import type { StoredText } from './stored-text.js';
 
 /** A conversation in the store. Times are milliseconds since the epoch. */
 export interface StoredConversation {
   readonly id: string;
-  readonly client: string;
+  readonly client: ClientText;
   readonly system: StoredText | null;
   /** Title that the client has set; null if none is set: then the first words of the conversation serve as title. */
   readonly title: string | null;
@@ -29,7 +30,7 @@ export interface StoredTurn {
 export interface TurnChange {
   readonly type: 'turn';
   readonly id: string;
-  readonly client: string;
+  readonly client: ClientText;
   /** System text; null if the request has none, and for later turns. */
   readonly system: StoredText | null;
   readonly createdAt: number;
@@ -50,7 +51,7 @@ export interface TurnChange {
 export interface ForkChange {
   readonly type: 'fork';
   readonly id: string;
-  readonly client: string;
+  readonly client: ClientText;
   readonly origin: string;
   /** Conversations whose first messages the new one shares, as `originsOf` encodes them. */
   readonly origins: string | null;

@@ -1,3 +1,4 @@
+import type { ClientText } from '../../../shared/client.js';
 import type { FilePurpose, FileView, PageOrder } from '../../../shared/files.js';
 
 /** Largest piece of a file that is stored or read at once, bytes. */
@@ -8,8 +9,8 @@ export const uploadLimitMs = 3_600_000;
 
 /** File of a client. `holder`: see `holderOf`. */
 export interface StoredFile extends FileView {
-  readonly client: string;
-  readonly holder: string;
+  readonly client: ClientText;
+  readonly holder: ClientText;
   /** Whether the file has all its bytes. Until then, clients do not see it. */
   readonly isWhole: boolean;
 }
@@ -66,8 +67,8 @@ export interface BatchState {
 
 export interface StoredBatch {
   readonly id: string;
-  readonly client: string;
-  readonly holder: string;
+  readonly client: ClientText;
+  readonly holder: ClientText;
   readonly caller: BatchCaller;
   readonly api: BatchApi;
   readonly inputFile: string;
@@ -105,14 +106,14 @@ export interface StoredPage<T> {
 export interface FileStore {
   /** Whether files survive a restart of the service. */
   readonly isDurable: boolean;
-  usageOf(holder: string): Promise<FileUsage>;
+  usageOf(holder: ClientText): Promise<FileUsage>;
   /** Adds a file without bytes. */
   create(file: StoredFile): Promise<void>;
   /** Adds bytes at the end of files. A file that does not exist is skipped. */
   append(pieces: readonly Appended[]): Promise<void>;
   /** Shows the file to its client. Resolves with false if the file does not exist. */
   complete(id: string, whole: CompletedFile): Promise<boolean>;
-  find(id: string, client: string): Promise<StoredFile | null>;
+  find(id: string, client: ClientText): Promise<StoredFile | null>;
   /** Reads up to `filePieceBytes` bytes. Empty at the end of the file, and if the file does not exist. */
   read(id: string, from: number): Promise<Buffer>;
   /** Lists the whole files of a client with one of the purposes. */
@@ -125,13 +126,13 @@ export interface FileStore {
   expire(now: number, brokenBefore: number): Promise<void>;
 
   addBatch(batch: StoredBatch): Promise<void>;
-  findBatch(id: string, client: string): Promise<StoredBatch | null>;
+  findBatch(id: string, client: ClientText): Promise<StoredBatch | null>;
   /** Lists the batches of a client for one of these APIs; with null, for all. */
   listBatches(order: PageOrder, apis: readonly BatchApi[] | null): Promise<StoredPage<StoredBatch>>;
   /** Lists the batches of a holder that have not ended, oldest first. */
-  openBatches(holder: string): Promise<readonly StoredBatch[]>;
+  openBatches(holder: ClientText): Promise<readonly StoredBatch[]>;
   /** Lists ended batches of a holder that are not among its newest `count` batches: some at a time, oldest first. */
-  endedBeyond(holder: string, count: number): Promise<readonly StoredBatch[]>;
+  endedBeyond(holder: ClientText, count: number): Promise<readonly StoredBatch[]>;
   /** Marks an open batch as cancelled; any other batch is unchanged. */
   cancelBatch(id: string, at: number): Promise<void>;
   removeBatch(id: string): Promise<void>;

@@ -1,4 +1,5 @@
 import type { JobForm, JobListOrder, JobStatus } from '../../../shared/background.js';
+import type { ClientText } from '../../../shared/client.js';
 import { RelayError, retryAfter } from '../../../shared/errors.js';
 import { type JobEnd, type JobRequest, unknownJobUsage } from '../../../shared/job.js';
 import type { SharedJobs } from './shared-jobs.js';
@@ -18,7 +19,7 @@ export interface AcceptedJob {
 /** A background job without prompt and answer text. */
 export interface JobRecord {
   readonly id: string;
-  readonly client: string;
+  readonly client: ClientText;
   /** First words of the prompt; empty if a version without titles accepted the job. */
   readonly title: string;
   readonly form: JobForm;
@@ -75,7 +76,7 @@ export interface JobStore {
   /** Stores the end of a job. Resolves with false if another host has ended the job: the earlier end remains. */
   end(id: string, ended: EndedJob, text: LoggedText): Promise<boolean>;
   /** Finds a job of this client; with `client` null, a job of any client. */
-  find(id: string, client: string | null): Promise<JobRecord | null>;
+  find(id: string, client: ClientText | null): Promise<JobRecord | null>;
   /** Returns the request of a queued job; null if it no longer waits. */
   request(id: string): Promise<JobRequest | null>;
   /** Reads a piece of the answer of an ended job, from UTF-16 unit `from`; empty at its end, and after its removal. */

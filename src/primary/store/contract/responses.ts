@@ -1,3 +1,4 @@
+import type { ClientText } from '../../../shared/client.js';
 import { yieldToEventLoop } from '../../../shared/clock.js';
 import type { Message } from '../../../shared/job.js';
 import { jsonPieces } from '../../../shared/text/json-pieces.js';
@@ -6,7 +7,7 @@ import { piecesOf } from '../../../shared/text/well-formed.js';
 /** The key of a response. Clients with the same response id do not share the response. */
 export interface ResponseKey {
   readonly id: string;
-  readonly client: string;
+  readonly client: ClientText;
 }
 
 /**

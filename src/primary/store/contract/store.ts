@@ -1,4 +1,5 @@
 import type { StoreBackup, StoreReport } from '../../../shared/api/store.js';
+import type { ClientText } from '../../../shared/client.js';
 import type { Config } from '../../../shared/config/config.js';
 import { type AnswerStore, answerTtlMs } from './answers.js';
 import type { ConversationJournal } from './conversations.js';
@@ -92,11 +93,11 @@ export interface StoreUpkeep {
   backup(name: string): Promise<StoreBackup>;
   verify(expiry: Expiry): Promise<StoreReport>;
   /** Returns the client and its keys and sub-clients, as far as they have data here. */
-  clientsWith(owner: string): Promise<readonly string[]>;
+  clientsWith(owner: ClientText): Promise<readonly ClientText[]>;
   /** Returns the ids of the stored responses or recorded answers of a client. */
-  idsOf(client: string, kind: 'response' | 'answer'): Promise<readonly string[]>;
+  idsOf(client: ClientText, kind: 'response' | 'answer'): Promise<readonly string[]>;
   /** Removes all data of a client. Resolves when the data is also erased from the files. */
-  purge(client: string): Promise<Counts>;
+  purge(client: ClientText): Promise<Counts>;
   /** Removes the ended rows of declared tables after their time, and the old rows of tables that no feature declares. */
   expireRows(now: number): Promise<void>;
   /** Lists other files that contain earlier states of the store. */

@@ -1,9 +1,10 @@
+import type { ClientText } from '../../../shared/client.js';
 /** Row of a declared table, as JSON. Times are in milliseconds since the epoch. */
 export interface TableRow {
   /** Id of the row. A row with the same id is stored once, whichever host adds it. */
   readonly id: string;
   /** Client that the row is about; empty if it is about none. */
-  readonly client: string;
+  readonly client: ClientText;
   readonly createdAt: number;
   /** Time from which a host may take the row; null when the row has ended. */
   readonly nextAt: number | null;

@@ -1,4 +1,4 @@
-import { holderOf, isAddedUsage, optionHolder, readClientId } from '../../../shared/client.js';
+import { holderOf, isAddedUsage, optionHolder, readClientId, type UsageName } from '../../../shared/client.js';
 import { addUsage, monthOf, type UsageDelta } from './usage.js';
 
 /** Limit of addresses and local users, which have no limits of their own. Keys and people are always counted by name. */
@@ -14,7 +14,7 @@ const maxMoreRows = 1000;
 const maxMoreRowsWithSubClients = 500;
 const maxNameLength = 128;
 /** Name under which clients beyond the limit are counted. */
-const theRest = 'other other';
+const theRest: UsageName = 'other other';
 /** Name under which models beyond the limit are counted. */
 const otherModels = 'other';
 
@@ -32,7 +32,7 @@ export class UsageRows {
   }
 
   /** Yields the rows of one client, or of all clients (null). */
-  *of(client: string | null = null): Generator<UsageDelta> {
+  *of(client: UsageName | null = null): Generator<UsageDelta> {
     if (client !== null) return yield* this.#clients.get(client)?.values() ?? [];
     for (const rows of this.#clients.values()) yield* rows.values();
   }
@@ -68,7 +68,7 @@ export class UsageRows {
   }
 
   /** Returns the client for which usage is counted: this one if there is room, else its key, its holder or the rest. */
-  #nameFor(client: string): string {
+  #nameFor(client: UsageName): UsageName {
     const crowd = crowdOf(client);
     const hasRoom = crowd === null || (this.#crowds.get(crowd.name) ?? 0) < crowd.limit;
     if (hasRoom || this.#clients.has(client)) return client;
@@ -77,13 +77,13 @@ export class UsageRows {
     return holder === client ? theRest : holder;
   }
 
-  #countClient(client: string, change: 1 | -1): void {
+  #countClient(client: UsageName, change: 1 | -1): void {
     const { name } = crowdOf(client) ?? {};
     if (name !== undefined) this.#crowds.set(name, (this.#crowds.get(name) ?? 0) + change);
   }
 
   /** Removes a client. Returns the number of removed rows. */
-  remove(client: string): number {
+  remove(client: UsageName): number {
     const rows = [...this.of(client)];
     if (this.#clients.has(client)) this.#countClient(client, -1);
     this.#clients.delete(client);
@@ -94,7 +94,7 @@ export class UsageRows {
 }
 
 /** Returns the limit that a client shares with others, and its name; null for a key or a person, which have no limit. */
-function crowdOf(client: string): { readonly name: string; readonly limit: number } | null {
+function crowdOf(client: UsageName): { readonly name: string; readonly limit: number } | null {
   if (isAddedUsage(client)) return null;
   const { kind } = readClientId(client);
   const holder = holderOf(client);

@@ -1,3 +1,4 @@
+import type { UsageName } from '../../../shared/client.js';
 import { timestamp } from '../../../shared/clock.js';
 import { lastDayOf } from '../../../shared/days.js';
 import type { Outcome } from '../../../shared/job.js';
@@ -29,7 +30,7 @@ export interface UsageDelta extends UsageAmounts {
   /** Day such as `2026-01-31`, or month such as `2026-01` with the sum of its days that are no longer stored. */
   readonly day: string;
   /** Client id as in `shared/client.ts`. */
-  readonly client: string;
+  readonly client: UsageName;
   /** Model by its public name; empty if no model is known to have answered. */
   readonly model: string;
   /** Account of the model CLI; empty for the only account of a CLI, which has no name. */

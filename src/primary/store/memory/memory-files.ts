@@ -1,3 +1,4 @@
+import type { ClientText } from '../../../shared/client.js';
 import type { FilePurpose, PageOrder } from '../../../shared/files.js';
 import {
   type Appended,
@@ -27,7 +28,7 @@ export class MemoryFiles implements FileStore {
   readonly #files = new Map<string, MemoryFile>();
   readonly #batches = new Map<string, StoredBatch>();
 
-  async usageOf(holder: string): Promise<FileUsage> {
+  async usageOf(holder: ClientText): Promise<FileUsage> {
     const files = [...this.#files.values()].filter(({ file }) => file.holder === holder);
     return { files: files.length, bytes: files.reduce((sum, { file }) => sum + file.bytes, 0) };
   }
@@ -59,7 +60,7 @@ export class MemoryFiles implements FileStore {
     return true;
   }
 
-  async find(id: string, client: string): Promise<StoredFile | null> {
+  async find(id: string, client: ClientText): Promise<StoredFile | null> {
     const file = this.#files.get(id)?.file;
     return file?.client === client ? file : null;
   }
@@ -97,7 +98,7 @@ export class MemoryFiles implements FileStore {
     this.#batches.set(batch.id, batch);
   }
 
-  async findBatch(id: string, client: string): Promise<StoredBatch | null> {
+  async findBatch(id: string, client: ClientText): Promise<StoredBatch | null> {
     const batch = this.#batches.get(id);
     return batch?.client === client ? batch : null;
   }
@@ -109,11 +110,11 @@ export class MemoryFiles implements FileStore {
     );
   }
 
-  async openBatches(holder: string): Promise<readonly StoredBatch[]> {
+  async openBatches(holder: ClientText): Promise<readonly StoredBatch[]> {
     return [...this.#batches.values()].filter((batch) => batch.holder === holder && isOpenBatch(batch));
   }
 
-  async endedBeyond(holder: string, count: number): Promise<readonly StoredBatch[]> {
+  async endedBeyond(holder: ClientText, count: number): Promise<readonly StoredBatch[]> {
     const all = [...this.#batches.values()].filter((batch) => batch.holder === holder);
     const older = all.slice(0, Math.max(0, all.length - count));
     return older.filter((batch) => !isOpenBatch(batch)).slice(0, endedAtOnce);
@@ -140,14 +141,14 @@ export class MemoryFiles implements FileStore {
     return batch.cancelAt;
   }
 
-  get clients(): string[] {
+  get clients(): ClientText[] {
     return [...[...this.#files.values()].map(({ file }) => file), ...this.#batches.values()].map(
       ({ client }) => client,
     );
   }
 
   /** Removes the files and batches of a client. Returns their number. */
-  removeOf(client: string): number {
+  removeOf(client: ClientText): number {
     const files = [...this.#files.values()].filter(({ file }) => file.client === client);
     for (const { file } of files) this.#files.delete(file.id);
     const batches = [...this.#batches.values()].filter((batch) => batch.client === client);

@@ -1,5 +1,5 @@
 import type { JobListOrder } from '../../../shared/background.js';
-import { isOfClient } from '../../../shared/client.js';
+import { type ClientText, isOfClient } from '../../../shared/client.js';
 import { invalid } from '../../../shared/errors.js';
 import { responsePieceBytes } from '../../../shared/ipc/protocol.js';
 import type { JobRequest, Message } from '../../../shared/job.js';
@@ -78,8 +78,8 @@ const noUsageStore: UsageStore = { restore: async function* () {}, add: async ()
 /** A store whose entries of one client can be removed. `removeOf` returns their number. */
 interface RemovableOfClient {
   /** Clients of all entries, also several times. */
-  readonly clients: Iterable<string>;
-  removeOf(client: string): number;
+  readonly clients: Iterable<ClientText>;
+  removeOf(client: ClientText): number;
 }
 
 const noneListed = { response: { idsOf: () => [] }, answer: { idsOf: () => [] } };
@@ -87,7 +87,7 @@ const noneListed = { response: { idsOf: () => [] }, answer: { idsOf: () => [] } 
 export function memoryUpkeep(
   stores: Readonly<Record<string, RemovableOfClient>>,
   tables: Iterable<Pick<MemoryTable<TableRow>, 'expire'>> = [],
-  listed: Readonly<Record<'response' | 'answer', { idsOf(client: string): string[] }>> = noneListed,
+  listed: Readonly<Record<'response' | 'answer', { idsOf(client: ClientText): string[] }>> = noneListed,
 ): StoreUpkeep {
   const expiring = [...tables];
   return {
@@ -140,12 +140,12 @@ export class MemoryAnswers implements AnswerStore {
     return found?.digest === digest ? pieceAt(found.body, from) : '';
   }
 
-  async readById(client: string, id: string, from: number): Promise<RecordedBegin | null> {
+  async readById(client: ClientText, id: string, from: number): Promise<RecordedBegin | null> {
     const found = this.#answers.get(nameOfKey({ client, key: id }));
     return found === undefined ? null : { ...found.head, begin: pieceAt(found.body, from), bytes: found.body.length };
   }
 
-  idsOf(client: string): string[] {
+  idsOf(client: ClientText): string[] {
     return this.#shares.keysOf(client);
   }
 
@@ -156,12 +156,12 @@ export class MemoryAnswers implements AnswerStore {
     for (const gone of this.#shares.add({ ...key, bodyBytes: body.length, recordedAt: at })) this.#drop(gone);
   }
 
-  get clients(): string[] {
-    return [...this.#answers.keys()].map((name) => name.slice(0, name.indexOf('\n')));
+  get clients(): ClientText[] {
+    return [...this.#answers.keys()].map((name) => name.slice(0, name.indexOf('\n')) as ClientText);
   }
 
   /** Removes the answers of a client. Returns their number. */
-  removeOf(client: string): number {
+  removeOf(client: ClientText): number {
     const removed = this.#shares.removeOf(client);
     for (const entry of removed) this.#drop(entry);
     return removed.length;
@@ -240,7 +240,7 @@ export class MemoryJobs implements JobStore {
     return true;
   }
 
-  async find(id: string, client: string | null): Promise<JobRecord | null> {
+  async find(id: string, client: ClientText | null): Promise<JobRecord | null> {
     const record = this.#byId.get(id)?.record ?? null;
     return client === null || record?.client === client ? record : null;
   }
@@ -308,11 +308,11 @@ export class MemoryResponses implements ResponseStore {
     return this.#index.counts;
   }
 
-  get clients(): string[] {
+  get clients(): ClientText[] {
     return this.#index.clients;
   }
 
-  idsOf(client: string): string[] {
+  idsOf(client: ClientText): string[] {
     return this.#index.idsOf(client);
   }
 
@@ -347,7 +347,7 @@ export class MemoryResponses implements ResponseStore {
   }
 
   /** Removes the responses of a client. Returns their number. */
-  removeOf(client: string): number {
+  removeOf(client: ClientText): number {
     const removed = this.#index.removeOf(client);
     this.#drop(removed);
     return removed.length;

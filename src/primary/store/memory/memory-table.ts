@@ -1,4 +1,4 @@
-import { holderOf } from '../../../shared/client.js';
+import { type ClientText, holderOf, noClient } from '../../../shared/client.js';
 import { type AddedRow, isByClient, type StoreTable, type TableRow, type TableStore } from '../contract/tables.js';
 
 /** Owns the rows of a declared table of a service without a durable store. */
@@ -28,7 +28,7 @@ export class MemoryTable<R extends TableRow> implements TableStore<R> {
     }
   }
 
-  #makeRoomForClient(client: string): number {
+  #makeRoomForClient(client: ClientText): number {
     const { max, maxOfHolder } = this.#table.byClients;
     const holder = holderOf(client);
     const holderRows = this.#rows(true).filter((row) => holderOf(row.client) === holder);
@@ -62,12 +62,12 @@ export class MemoryTable<R extends TableRow> implements TableStore<R> {
     return [...this.#byId.values()].slice(-limit).toReversed();
   }
 
-  get clients(): string[] {
+  get clients(): ClientText[] {
     return [...this.#byId.values()].map(({ client }) => client);
   }
 
   /** Removes the rows of a client. Returns their number. */
-  removeOf(client: string): number {
+  removeOf(client: ClientText): number {
     const found = [...this.#byId.values()].filter((row) => row.client === client);
     for (const { id } of found) this.#byId.delete(id);
     return found.length;
@@ -77,7 +77,7 @@ export class MemoryTable<R extends TableRow> implements TableStore<R> {
   #dropOne(oldestFirst: readonly R[]): number {
     const victim =
       oldestFirst.find(({ nextAt }) => nextAt === null) ??
-      oldestFirst.find(({ client }) => client !== '') ??
+      oldestFirst.find(({ client }) => client !== noClient) ??
       oldestFirst[0];
     if (victim === undefined) return 0;
     this.#byId.delete(victim.id);

@@ -1,3 +1,4 @@
+import type { ClientText } from '../../../shared/client.js';
 import { FairShare, type Sharer } from '../../fairness/fair-share.js';
 import { answerTtlMs, type ClientKey, nameOfKey, sizeOfAnswer } from '../contract/answers.js';
 
@@ -40,12 +41,12 @@ export class AnswerShares {
     this.#shares.remove(entry);
   }
 
-  keysOf(client: string): string[] {
+  keysOf(client: ClientText): string[] {
     return [...this.#shares.clientShare(client)].map(({ key }) => key);
   }
 
   /** Removes and returns the answers of this client. */
-  removeOf(client: string): AnswerEntry[] {
+  removeOf(client: ClientText): AnswerEntry[] {
     const removed = [...this.#shares.clientShare(client)];
     for (const entry of removed) this.remove(entry);
     return removed;

@@ -1,3 +1,4 @@
+import type { ClientText } from '../../../shared/client.js';
 import { FairShare, type Sharer } from '../../fairness/fair-share.js';
 import type {
   PutVerdict,
@@ -36,12 +37,12 @@ export class ResponseIndex {
   readonly #shares = new FairShare<ResponseEntry>();
   #bytes = 0;
 
-  idsOf(client: string): string[] {
+  idsOf(client: ClientText): string[] {
     return [...this.#shares.clientShare(client)].map(({ id }) => id);
   }
 
   /** Clients of all responses, also several times. */
-  get clients(): string[] {
+  get clients(): ClientText[] {
     return [...this.#entries.values()].map(({ client }) => client);
   }
 
@@ -95,7 +96,7 @@ export class ResponseIndex {
   }
 
   /** Removes and returns the responses of this client. */
-  removeOf(client: string): string[] {
+  removeOf(client: ClientText): string[] {
     const removed = [...this.#shares.clientShare(client)];
     for (const entry of removed) this.#drop(entry);
     return removed.map(({ id }) => id);

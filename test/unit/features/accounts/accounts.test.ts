@@ -11,6 +11,7 @@ import { FileFaults } from '../../../../src/primary/access/file-faults.js';
 import { plainLaunch } from '../../../../src/primary/cli/contract/adapter.js';
 import type { ModelCli } from '../../../../src/primary/cli/model-cli.js';
 import { ModelRouter } from '../../../../src/primary/cli/route.js';
+import type { ClientText } from '../../../../src/shared/client.js';
 import { echoCli, modelClisOf } from '../../../support/agents/model-clis.js';
 import { LogBook } from '../../../support/basics/log-book.js';
 import { jobFailed, jobRequest } from '../../../support/jobs/job-records.js';
@@ -49,9 +50,9 @@ async function createAccounts(
   );
   const router = new ModelRouter(made.names, made.clis, undefined, accounts);
   const labels = () => accounts.clis.map(({ label }) => label);
-  const serves = (client: string, model = 'claude') => router.route({ model, client }).cli.label;
+  const serves = (client: ClientText, model = 'claude') => router.route({ model, client }).cli.label;
   const job = { sessionId: () => null, circuit: '', account: null };
-  const chosen = (client: string) => accounts.choose(made.clis[0], { ...job, client })?.cli.label ?? 'nobody';
+  const chosen = (client: ClientText) => accounts.choose(made.clis[0], { ...job, client })?.cli.label ?? 'nobody';
   const dispose = async () => {
     for (const { health, pool } of accounts.all) {
       health.stop();
@@ -133,7 +134,7 @@ describe('The accounts of the model CLIs', () => {
     const file = `${ada}one claude home=/1\ntwo claude home=/2\n`;
     await using made = await createAccounts(file);
     const { accounts, router } = made;
-    const ask = (conversationId: string | null = null, client = 'key eve') => {
+    const ask = (conversationId: string | null = null, client: ClientText = 'key eve') => {
       const request = { model: 'claude', client, conversationId };
       const route = router.route(request);
       router.recordJob(route, request);
@@ -167,7 +168,7 @@ describe('The accounts of the model CLIs', () => {
   it('serve in the order of the key or the file unless the operator lets them share the jobs', async () => {
     const text = 'team claude home=/a\npaid claude home=/b\n';
     await using made = await createAccounts(text, { 'key eve': ['paid', 'team'] }, false);
-    const ask = (client: string, conversation: string) => {
+    const ask = (client: ClientText, conversation: string) => {
       const job = { client, sessionId: () => conversation, circuit: '', account: null };
       const chosen = made.accounts.choose(made.made.clis[0], job);
       if (chosen !== null) made.accounts.recordJob(chosen.cli, job);
@@ -197,7 +198,7 @@ describe('The accounts of the model CLIs', () => {
   it('answer no job of another client as its fallback once they have got an owner', async () => {
     await using made = await createAccounts('team claude home=/t\nspare codex home=/s\n');
     const { router, accounts } = made;
-    const request = { model: 'claude', client: 'key eve' };
+    const request = { model: 'claude', client: 'key eve' as const };
     const fallback = router.findRoute('codex', null, request);
     expect(fallback?.cli.label).toBe('codex@spare');
     accounts.replace(prepared('team claude home=/t\nspare codex home=/s owners=key:ada\nopen codex home=/o\n'));
@@ -270,7 +271,7 @@ describe('A changed accounts file', () => {
       'ada claude home=/a owners=key:ada+key:bob\neve claude home=/e owners=key:eve\n',
     );
     await made.listener.read(`${ada}broken claude owners=key:max\n`);
-    expect(['key ada', 'key bob', 'key eve'].map(made.chosen)).toEqual(['claude@ada', 'claude', 'claude']);
+    expect((['key ada', 'key bob', 'key eve'] as const).map(made.chosen)).toEqual(['claude@ada', 'claude', 'claude']);
     expect(made.labels()).not.toContain('claude@eve');
     expect(made.chosen('key max')).toBe('nobody');
   });

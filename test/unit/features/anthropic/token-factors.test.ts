@@ -1,5 +1,6 @@
 import { TokenFactors } from '../../../../src/features/anthropic/token-factors.js';
 import { LearnedSizes } from '../../../../src/primary/cli/model-sizes.js';
+import type { ClientText } from '../../../../src/shared/client.js';
 import type { JobRequest } from '../../../../src/shared/job.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { LogBook } from '../../../support/basics/log-book.js';
@@ -19,7 +20,7 @@ function open() {
   };
   const factors = new TokenFactors({ tokens: { countTokens }, sizes, clock });
   /** The model reports this number of tokens for each one that is counted. */
-  const observe = (factor: number, client = 'key ada', more: Partial<JobRequest> = {}, length = 10_000) =>
+  const observe = (factor: number, client: ClientText = 'key ada', more: Partial<JobRequest> = {}, length = 10_000) =>
     factors.observe(claude, jobRequest({ client, text: 'x'.repeat(length), ...more }), Math.round(factor * length));
   return { clock, factors, observe, counts: () => counts };
 }

@@ -1,6 +1,7 @@
 import type { UnstoredAnswer } from '../../../../src/features/background/background-jobs.js';
 import { noBounds } from '../../../../src/primary/access/clients.js';
 import { isRefused } from '../../../../src/primary/jobs/job-end.js';
+import type { ClientText } from '../../../../src/shared/client.js';
 import { cliError, RelayError, storeUnavailable } from '../../../../src/shared/errors.js';
 import { settled } from '../../../support/basics/settled.js';
 import {
@@ -16,7 +17,7 @@ import { jobFailed, jobRequest, plainForm } from '../../../support/jobs/job-reco
 
 /** Occupies a slot until its caller leaves. */
 function occupy(harness: JobHarness) {
-  const job = harness.start({ client: 'caller', isStreamed: true });
+  const job = harness.start({ client: 'key caller', isStreamed: true });
   return async () => {
     job.leave();
     await job.events;
@@ -47,7 +48,7 @@ describe('A background job starts', () => {
     expect(await harness.view(id)).toMatchObject({ status: 'queued', position: 1 });
     await second();
     expect(harness.store.starts).toEqual([id]);
-    await harness.delete(id, 'a');
+    await harness.delete(id, 'key a');
   });
 
   it('when its conversation is free, and blocks no other job until then', async () => {
@@ -63,7 +64,7 @@ describe('A background job starts', () => {
     await busy.events;
     await settled();
     expect(await harness.statusOf(turn)).toBe('succeeded');
-    expect(harness.conversations.snapshot(conversationId, 'a').messageCount).toBe(4);
+    expect(harness.conversations.snapshot(conversationId, 'key a').messageCount).toBe(4);
   });
 
   it('at most once, and not at all if the store reports that it was cancelled', async () => {
@@ -101,14 +102,14 @@ describe('A background job that cannot start', () => {
   it('because the data of its client are being removed lets jobs of other clients start at once', async () => {
     const harness = jobHarness({ script: [hangs] });
     const first = occupy(harness);
-    const removed = await harness.accept({ client: 'removed' });
-    const other = await harness.accept({ client: 'other' });
-    harness.unstored = ['removed'];
+    const removed = await harness.accept({ client: 'key removed' });
+    const other = await harness.accept({ client: 'key other' });
+    harness.unstored = ['key removed'];
     const start = harness.store.start.bind(harness.store);
     harness.store.start = (id, at) => (id === removed ? Promise.reject(storeUnavailable()) : start(id, at));
     await settled();
     await first();
-    expect([await harness.statusOf(removed, 'removed'), await harness.statusOf(other, 'other')]).toEqual([
+    expect([await harness.statusOf(removed, 'key removed'), await harness.statusOf(other, 'key other')]).toEqual([
       'queued',
       'succeeded',
     ]);
@@ -132,9 +133,9 @@ describe('A background job that cannot start', () => {
     const refused = throws(cliError('quota', 'a limit', { quota }));
     const harness = jobHarness({ script: [refused] });
     // Both clients are known before: a new second client would trigger a retry.
-    for (const client of ['a', 'b']) harness.clients.recordClient(client);
+    for (const client of ['key a', 'key b'] as const) harness.clients.recordClient(client);
     const failed = await harness.accept();
-    const ids = [await harness.accept(), await harness.accept({ client: 'b' })] as const;
+    const ids = [await harness.accept(), await harness.accept({ client: 'key b' })] as const;
     await harness.clock.advance(20_000);
     expect(harness.backgroundOutcomes()).toEqual(['cli_error']);
     expect([await harness.statusOf(failed), await harness.statusOf(ids[0])]).toEqual(['failed', 'queued']);
@@ -146,18 +147,18 @@ describe('A background job that cannot start', () => {
   });
 
   it('does not block other clients if its client has no queue place left', async () => {
-    const boundsOf = (client: string) =>
-      client === 'a' ? { maxRunning: 1, maxQueued: 0, weight: 1 } : noBounds(client);
+    const boundsOf = (client: ClientText) =>
+      client === 'key a' ? { maxRunning: 1, maxQueued: 0, weight: 1 } : noBounds(client);
     const harness = jobHarness({ maxActive: 2, script: hangs, boundsOf });
     const held = await harness.accept();
     const stuck = await harness.accept();
     await harness.clock.advance(61_500);
     expect(await harness.statusOf(stuck)).toBe('queued');
-    const other = await harness.accept({ client: 'b' });
+    const other = await harness.accept({ client: 'key b' });
     await settled();
-    expect(await harness.statusOf(other, 'b')).toBe('running');
+    expect(await harness.statusOf(other, 'key b')).toBe('running');
     for (const id of [held, stuck]) await harness.delete(id);
-    await harness.delete(other, 'b');
+    await harness.delete(other, 'key b');
   });
 
   it('fails without running the model if its conversation has been deleted', async () => {
@@ -165,7 +166,7 @@ describe('A background job that cannot start', () => {
     const conversationId = await harness.turn();
     const first = occupy(harness);
     const id = await harness.accept({ operation: 'chat', conversationId });
-    harness.conversations.remove(conversationId, 'a');
+    harness.conversations.remove(conversationId, 'key a');
     await first();
     expect(await harness.view(id)).toMatchObject({
       status: 'failed',
@@ -297,7 +298,7 @@ describe('The answer of a line of a file', () => {
   it('is not stored if its client is removed before its owner gives it back', async () => {
     const harness = jobHarness();
     harness.jobs.giveAnswersOfLines(async () => {
-      harness.unstored = ['a'];
+      harness.unstored = ['key a'];
       return false;
     });
     const id = await harness.accept({}, form);
@@ -310,7 +311,7 @@ describe('The answer of a line of a file', () => {
     harness.jobs.giveAnswersOfLines(() => Promise.reject(new Error('nothing may be stored')));
     const first = occupy(harness);
     const id = await harness.accept({}, form);
-    harness.unstored = ['a'];
+    harness.unstored = ['key a'];
     await settled();
     await first();
     await settled();

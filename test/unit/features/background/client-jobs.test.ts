@@ -1,5 +1,6 @@
 import type { Job } from '../../../../src/primary/jobs/job.js';
 import type { JobListOrder } from '../../../../src/shared/background.js';
+import type { ClientText } from '../../../../src/shared/client.js';
 import { RelayError } from '../../../../src/shared/errors.js';
 import { settled } from '../../../support/basics/settled.js';
 import { all, answers, barrier, forever, hangs, jobHarness } from '../../../support/jobs/job-harness.js';
@@ -17,7 +18,7 @@ async function busy(limits: { maxJobs?: number } = {}) {
   return { harness, running, waiting: await harness.accept() };
 }
 
-const byRoot = { client: 'root', isAdmin: true, keepsEnded: false, requestId: 'request' };
+const byRoot = { client: 'key root' as const, isAdmin: true, keepsEnded: false, requestId: 'request' };
 
 describe('An administrator', () => {
   it('can end the jobs of other clients, which is logged', async () => {
@@ -27,18 +28,18 @@ describe('An administrator', () => {
       expect(await harness.view(id)).toMatchObject({ status: 'cancelled', isEndedByAdmin: true });
     }
     expect(harness.backgroundEnds.map(({ end }) => end)).toEqual(
-      [1, 2].map(() => expect.objectContaining({ failure: expect.objectContaining({ cancelledBy: 'root' }) })),
+      [1, 2].map(() => expect.objectContaining({ failure: expect.objectContaining({ cancelledBy: 'key root' }) })),
     );
     expect(harness.endedByAdmin).toEqual([
-      ['root', expect.objectContaining({ id: waiting, client: 'a', status: 'cancelled' })],
-      ['root', expect.objectContaining({ id: running, client: 'a', status: 'cancelled' })],
+      ['key root', expect.objectContaining({ id: waiting, client: 'key a', status: 'cancelled' })],
+      ['key root', expect.objectContaining({ id: running, client: 'key a', status: 'cancelled' })],
     ]);
   });
 
   it('cannot remove the answer of another client, but can remove answers of the administrator itself', async () => {
     const harness = jobHarness();
     const id = await harness.accept();
-    const own = await harness.accept({ client: 'root' });
+    const own = await harness.accept({ client: 'key root' });
     await settled();
     expect(await harness.clientJobs.delete({ id, ...byRoot })).toBe('succeeded');
     expect(await harness.statusOf(id)).toBe('succeeded');
@@ -48,8 +49,8 @@ describe('An administrator', () => {
 
   it('sees neither the requests of other clients nor their answers', async () => {
     const { harness, running } = await busy();
-    await expect(harness.view(running, 'root')).rejects.toEqual(missing);
-    await expect(all(harness.events(running, 'root'))).rejects.toEqual(missing);
+    await expect(harness.view(running, 'key root')).rejects.toEqual(missing);
+    await expect(all(harness.events(running, 'key root'))).rejects.toEqual(missing);
   });
 
   it('ends the job of a caller by its id, once', async () => {
@@ -57,15 +58,15 @@ describe('An administrator', () => {
     const job = harness.start({ requestId: 'its request' });
     await settled();
     const id = harness.clientJobs.idOf(harness.runner.openJobs.running[0] as Job);
-    await expect(harness.delete(id, 'b')).rejects.toEqual(missing);
+    await expect(harness.delete(id, 'key b')).rejects.toEqual(missing);
     for (const other of [`2${id.slice(1)}`, `${id.slice(0, -1)}!`, id.replace(/-.*/, '-12345678')])
       await expect(harness.clientJobs.delete({ ...byRoot, id: other })).rejects.toEqual(missing);
     expect(await harness.clientJobs.delete({ ...byRoot, id })).toBe('cancelled');
-    expect(await job.end()).toMatchObject({ outcome: 'cancelled', failure: { cancelledBy: 'root' } });
+    expect(await job.end()).toMatchObject({ outcome: 'cancelled', failure: { cancelledBy: 'key root' } });
     await settled();
     await expect(harness.clientJobs.delete({ ...byRoot, id })).rejects.toEqual(missing);
     expect(harness.endedByAdmin).toEqual([
-      ['root', { id, client: 'a', requestId: 'its request', status: 'cancelled' }],
+      ['key root', { id, client: 'key a', requestId: 'its request', status: 'cancelled' }],
     ]);
   });
 
@@ -83,8 +84,8 @@ describe('The jobs of callers', () => {
   /** Creates three jobs with one slot: the first runs, the others wait. */
   async function threeCallers() {
     const harness = jobHarness({ script: hangs });
-    const ask = (client: string, text: string) => harness.start({ client, text, requestId: `${text}!` });
-    const jobs = [ask('a', 'first'), ask('a', 'second'), ask('b', 'third')];
+    const ask = (client: ClientText, text: string) => harness.start({ client, text, requestId: `${text}!` });
+    const jobs = [ask('key a', 'first'), ask('key a', 'second'), ask('key b', 'third')];
     await settled();
     return { harness, ends: jobs.map(({ end }) => end), list: harness.list };
   }
@@ -93,7 +94,13 @@ describe('The jobs of callers', () => {
     const { harness, list } = await threeCallers();
     const background = await harness.accept();
     const { jobs, next } = await list();
-    const open = { client: 'a', operation: 'ask', form: null, endedAt: null, createdAt: harness.clock.now() };
+    const open = {
+      client: 'key a' as const,
+      operation: 'ask',
+      form: null,
+      endedAt: null,
+      createdAt: harness.clock.now(),
+    };
     expect(next).toBeNull();
     expect(jobs).toEqual([
       expect.objectContaining({ ...open, title: 'second', status: 'queued', position: 1, reason: 'slot' }),
@@ -101,7 +108,7 @@ describe('The jobs of callers', () => {
       expect.objectContaining({ id: background, form: plainForm }),
     ]);
     expect(await harness.view(jobs[0]?.id ?? '')).toEqual(jobs[0]);
-    await expect(harness.view(jobs[0]?.id ?? '', 'b')).rejects.toEqual(missing);
+    await expect(harness.view(jobs[0]?.id ?? '', 'key b')).rejects.toEqual(missing);
   });
 
   it('are listed by status, and page by page', async () => {
@@ -124,7 +131,7 @@ describe('The jobs of callers', () => {
   it('can be ended by their client while they wait or run, but by no other client', async () => {
     const { harness, ends, list } = await threeCallers();
     const [second, first] = (await list()).jobs.map(({ id }) => id) as [string, string];
-    await expect(harness.delete(second, 'b')).rejects.toEqual(missing);
+    await expect(harness.delete(second, 'key b')).rejects.toEqual(missing);
     expect(await harness.delete(second)).toBe('cancelled');
     expect(await harness.delete(first)).toBe('cancelled');
     for (const end of ends.slice(0, 2)) expect(await end()).toMatchObject({ outcome: 'cancelled' });
@@ -135,19 +142,19 @@ describe('The jobs of callers', () => {
     const { harness, ends, list } = await threeCallers();
     const { jobs } = await list({ client: null });
     expect(jobs.map(({ client, status, title }) => [client, status, title])).toEqual([
-      ['b', 'queued', ''],
-      ['a', 'queued', ''],
-      ['a', 'running', ''],
+      ['key b', 'queued', ''],
+      ['key a', 'queued', ''],
+      ['key a', 'running', ''],
     ]);
     expect(await harness.clientJobs.delete({ id: jobs[0]?.id ?? '', ...byRoot })).toBe('cancelled');
-    expect(await ends[2]?.()).toMatchObject({ outcome: 'cancelled', failure: { cancelledBy: 'root' } });
+    expect(await ends[2]?.()).toMatchObject({ outcome: 'cancelled', failure: { cancelledBy: 'key root' } });
   });
 });
 
 it('A job whose request has its answer is no longer listed, even before its processes have ended', async () => {
   const harness = jobHarness({ release: () => forever });
   const id = `1-${harness.localJobs.idOf({ background: null, number: 1 }).slice(2)}`;
-  await all(harness.run({ client: 'a' }));
+  await all(harness.run({ client: 'key a' }));
   expect((await harness.list()).jobs).toEqual([]);
   await expect(harness.delete(id)).rejects.toEqual(missing);
 });
@@ -157,7 +164,7 @@ it('A job that has ended remains stored if its client asks for that', async () =
   const id = await harness.accept();
   await settled();
   expect(
-    await harness.clientJobs.delete({ id, client: 'a', isAdmin: false, keepsEnded: true, requestId: 'request' }),
+    await harness.clientJobs.delete({ id, client: 'key a', isAdmin: false, keepsEnded: true, requestId: 'request' }),
   ).toBe('succeeded');
   expect(await harness.statusOf(id)).toBe('succeeded');
 });
@@ -166,18 +173,18 @@ describe('The open turn of a conversation', () => {
   it('is the one that runs, otherwise the first one that waits, and is shown to its client alone', async () => {
     const harness = jobHarness({ maxActive: 1, script: [answers, answers, hangs, hangs] });
     const [id, other] = [await harness.turn(), await harness.turn()];
-    expect(harness.localJobs.turnsInProgress('a')).toEqual(new Map());
+    expect(harness.localJobs.turnsInProgress('key a')).toEqual(new Map());
     const running = harness.start({ operation: 'chat', conversationId: id, text: 'first' });
     await settled();
     const waiting = await harness.accept({ operation: 'chat', conversationId: id, text: 'second' });
     const alone = await harness.accept({ operation: 'chat', conversationId: other, text: 'third' });
-    const open = harness.localJobs.turnsInProgress('a');
+    const open = harness.localJobs.turnsInProgress('key a');
     expect(open.get(id)).toMatchObject({ title: 'first', status: 'running', isBackground: false });
     expect(open.get(other)).toEqual({ id: alone, title: 'third', status: 'queued', isBackground: true });
-    expect(harness.localJobs.turnsInProgress('b')).toEqual(new Map());
+    expect(harness.localJobs.turnsInProgress('key b')).toEqual(new Map());
     running.leave();
     await settled();
-    expect(harness.localJobs.turnsInProgress('a').get(id)).toMatchObject({
+    expect(harness.localJobs.turnsInProgress('key a').get(id)).toMatchObject({
       id: waiting,
       status: 'running',
       isBackground: true,
@@ -213,11 +220,11 @@ describe('Background jobs', () => {
     await settled();
     const waiting = await harness.accept();
     for (const id of [running, waiting, done, 'unknown']) {
-      await expect(harness.view(id, 'b')).rejects.toEqual(missing);
-      await expect(harness.delete(id, 'b')).rejects.toEqual(missing);
-      await expect(all(harness.events(id, 'b'))).rejects.toEqual(missing);
+      await expect(harness.view(id, 'key b')).rejects.toEqual(missing);
+      await expect(harness.delete(id, 'key b')).rejects.toEqual(missing);
+      await expect(all(harness.events(id, 'key b'))).rejects.toEqual(missing);
     }
-    expect((await harness.list({ client: 'b' })).jobs).toEqual([]);
+    expect((await harness.list({ client: 'key b' })).jobs).toEqual([]);
     expect(await Promise.all([done, running, waiting].map((id) => harness.statusOf(id)))).toEqual([
       'succeeded',
       'running',
@@ -317,8 +324,8 @@ describe('Cancelling a background job', () => {
 describe('The room for background jobs', () => {
   it('is limited by their number', async () => {
     const { harness } = await busy({ maxJobs: 4 });
-    for (const client of ['b', 'c', 'd']) await harness.accept({ client });
-    await expect(harness.accept({ client: 'e' })).rejects.toEqual(full);
+    for (const client of ['key b', 'key c', 'key d'] as const) await harness.accept({ client });
+    await expect(harness.accept({ client: 'key e' })).rejects.toEqual(full);
     expect(harness.localJobs.counts).toEqual({ queued: 4, running: 1 });
   });
 
@@ -326,16 +333,16 @@ describe('The room for background jobs', () => {
     const { harness } = await busy({ maxJobs: 8 });
     const sent = await Promise.allSettled(Array.from({ length: 20 }, () => harness.accept()));
     expect(sent.filter(({ status }) => status === 'fulfilled')).toHaveLength(5); // a job waits already
-    await harness.accept({ client: 'b' });
+    await harness.accept({ client: 'key b' });
   });
 
   it('is three quarters for a key with all that it speaks for, and three quarters of those for one name', async () => {
     const { harness } = await busy({ maxJobs: 17 }); // a job waits already
-    const accepted = async (client: string, count: number) => {
+    const accepted = async (client: ClientText, count: number) => {
       const sent = await Promise.allSettled(Array.from({ length: count }, () => harness.accept({ client })));
       return sent.filter(({ status }) => status === 'fulfilled').length;
     };
-    const names = ['key app/ada', 'key app/bob', 'key app', 'key app/eve'];
+    const names = ['key app/ada', 'key app/bob', 'key app', 'key app/eve'] as const;
     const counts = [];
     for (const name of names) counts.push(await accepted(name, name === 'key app/bob' ? 2 : 20));
     expect(counts).toEqual([10, 2, 1, 0]);
@@ -349,9 +356,9 @@ describe('The room for background jobs', () => {
     const text = 'x'.repeat(8 * 1024 * 1024);
     for (let count = 0; count < 6; count++) await harness.accept({ text });
     await expect(harness.accept({ text })).rejects.toEqual(full);
-    await harness.accept({ text, client: 'b' });
-    await harness.accept({ text: 'y'.repeat(8 * 1024 * 1024), client: 'c' });
-    await expect(harness.accept({ text: 'z', client: 'd' })).rejects.toEqual(full);
+    await harness.accept({ text, client: 'key b' });
+    await harness.accept({ text: 'y'.repeat(8 * 1024 * 1024), client: 'key c' });
+    await expect(harness.accept({ text: 'z', client: 'key d' })).rejects.toEqual(full);
   });
 
   it('is zero if MODEL_API_MAX_JOBS is 0', async () => {
@@ -365,7 +372,7 @@ describe('The room for background jobs', () => {
     const unknown = harness.accept({ operation: 'chat', conversationId: 'unknown' });
     await expect(unknown).rejects.toMatchObject({ code: 'validation_error' });
     harness.store.isAway = false;
-    await harness.accept({ client: 'b' });
+    await harness.accept({ client: 'key b' });
   });
 });
 
@@ -418,7 +425,7 @@ it('The unfinished jobs of the previous service run after a restart, in their or
 it('A job is queued from its acceptance and running from its start, and shows the time of both', async () => {
   const { wait, open } = barrier();
   const harness = jobHarness({ start: wait });
-  const blocker = harness.start({ client: 'caller' });
+  const blocker = harness.start({ client: 'key caller' });
   const createdAt = harness.clock.now();
   const id = await harness.accept();
   expect(await harness.view(id)).toMatchObject({ status: 'queued', position: 1, createdAt, startedAt: null });
@@ -439,10 +446,10 @@ describe('The open turn of a conversation', () => {
     harness.store.end = (...ended) => storing.wait().then(() => end(...ended));
     const background = await harness.accept({ operation: 'chat', conversationId, text: 'first' });
     await settled();
-    expect(harness.clientJobs.openTurnOf(conversationId, 'a')?.background?.accepted.id).toBe(background);
+    expect(harness.clientJobs.openTurnOf(conversationId, 'key a')?.background?.accepted.id).toBe(background);
     const caller = harness.start({ operation: 'chat', conversationId, text: 'second', isStreamed: true });
     await settled();
-    expect(harness.clientJobs.openTurnOf(conversationId, 'a')?.request.text).toBe('second');
+    expect(harness.clientJobs.openTurnOf(conversationId, 'key a')?.request.text).toBe('second');
     storing.open();
     caller.leave();
     await caller.end();

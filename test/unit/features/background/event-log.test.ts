@@ -74,8 +74,8 @@ async function* storedEvents(log: EventLog, clock: FakeClock): AsyncGenerator<Jo
   await store.accept(acceptedJob('j1', clock.now() - 3000));
   await store.start('j1', clock.now());
   const stored = new StoredJobs(store, 1000, clock);
-  await stored.end('j1', 'a', jobDone(), log);
-  yield* stored.events('j1', 'a', new AbortController().signal);
+  await stored.end('j1', 'key a', jobDone(), log);
+  yield* stored.events('j1', 'key a', new AbortController().signal);
 }
 
 describe('The events of a background job', () => {

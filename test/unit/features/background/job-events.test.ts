@@ -46,7 +46,7 @@ async function toldAfter(
     yield* events;
   });
   const [id = 0, thoughts = 0] = String(after).split('-').map(Number);
-  await sendJobEvents({ primary: primary.asPrimary, offlineRoutes }, job, { id, thoughts }, out, 'a', never);
+  await sendJobEvents({ primary: primary.asPrimary, offlineRoutes }, job, { id, thoughts }, out, 'key a', never);
   return written.split('\n\n').slice(0, -1).map(eventOf);
 }
 

@@ -22,7 +22,7 @@ async function withJob() {
   const elsewhere = new RemoteJobs(store, 60_000, listener, clock);
   const heard: JobEvent[] = [];
   const follow = async () => {
-    for await (const event of elsewhere.events('one', 'a', new AbortController().signal)) heard.push(event);
+    for await (const event of elsewhere.events('one', 'key a', new AbortController().signal)) heard.push(event);
   };
   return { clock, store, elsewhere, dismissed, heard, follow };
 }
@@ -47,14 +47,14 @@ describe('A job of another host', () => {
 
   it('is cancelled while it waits, and counted', async () => {
     const { elsewhere, dismissed } = await withJob();
-    expect(await elsewhere.cancel('one', 'a')).toMatchObject({ status: 'cancelled', startedAt: null });
+    expect(await elsewhere.cancel('one', 'key a')).toMatchObject({ status: 'cancelled', startedAt: null });
     expect(dismissed).toEqual(['request of one', 'one has ended: cancelled']);
   });
 
   it('is cancelled by its host, which receives the request again until it does so', async () => {
     const { clock, store, elsewhere, dismissed } = await withJob();
     await store.start('one', 1);
-    const cancelled = elsewhere.cancel('one', 'a');
+    const cancelled = elsewhere.cancel('one', 'key a');
     await clock.advance(1500);
     expect(store.calls).toEqual(['cancel one', 'cancel one']);
     const at = clock.now();
@@ -67,7 +67,7 @@ describe('A job of another host', () => {
   it('cannot be cancelled reliably if its host does not respond', async () => {
     const { clock, store, elsewhere } = await withJob();
     await store.start('one', 1);
-    const refused = expect(elsewhere.cancel('one', 'a')).rejects.toMatchObject({ code: 'store_unavailable' });
+    const refused = expect(elsewhere.cancel('one', 'key a')).rejects.toMatchObject({ code: 'store_unavailable' });
     await clock.advance(13_000);
     await refused;
   });
@@ -120,18 +120,18 @@ describe('A job in the queue of another host', () => {
   it('can be cancelled from here, leaves the queue, and is counted once', async () => {
     const { store, north, south, outcomes } = await linedUp();
     expect(north.room.hasPromoted).toBe(true);
-    expect(await south.clientJobs.cancel('one', 'a')).toMatchObject({ status: 'cancelled', startedAt: null });
+    expect(await south.clientJobs.cancel('one', 'key a')).toMatchObject({ status: 'cancelled', startedAt: null });
     await settled();
     expect([north.room.waitingInBackground, store.back]).toEqual([[], ['one']]);
     expect(outcomes()).toEqual(['cancelled']);
-    expect(await all(north.clientJobs.events('one', 'a', new AbortController().signal))).toMatchObject([
+    expect(await all(north.clientJobs.events('one', 'key a', new AbortController().signal))).toMatchObject([
       { outcome: 'cancelled' },
     ]);
   });
 
   it('is counted once if two hosts receive a cancel request at the same time', async () => {
     const { north, south, outcomes } = await linedUp();
-    const cancelled = await Promise.all([north, south].map((host) => host.clientJobs.cancel('one', 'a')));
+    const cancelled = await Promise.all([north, south].map((host) => host.clientJobs.cancel('one', 'key a')));
     expect(cancelled).toMatchObject([{ status: 'cancelled' }, { status: 'cancelled' }]);
     await settled();
     expect(north.room.waiting).toBe(0);
@@ -145,7 +145,7 @@ describe('A job in the queue of another host', () => {
     const { store, south, caller, outcomes } = await linedUp();
     const [asked, answered] = [withResolvers(), withResolvers()];
     store.start = async (id, at) => {
-      if (!isStarted) await south.clientJobs.cancel(id, 'a');
+      if (!isStarted) await south.clientJobs.cancel(id, 'key a');
       const started = await SharedMemoryJobs.prototype.start.call(store, id, at);
       asked.resolve();
       await answered.promise;
@@ -153,13 +153,13 @@ describe('A job in the queue of another host', () => {
     };
     caller.leave();
     await asked.promise;
-    const cancelled = isStarted ? south.clientJobs.cancel('one', 'a') : null;
+    const cancelled = isStarted ? south.clientJobs.cancel('one', 'key a') : null;
     await settled();
     answered.resolve();
     await settled();
     await south.clock.advance(1000);
     await cancelled;
-    expect(await south.clientJobs.view('one', 'a')).toMatchObject({ status: 'cancelled' });
+    expect(await south.clientJobs.view('one', 'key a')).toMatchObject({ status: 'cancelled' });
     expect(outcomes()).toEqual(['cancelled', 'cancelled']); // the first outcome is that of the earlier job
   });
 });
@@ -168,6 +168,6 @@ it('The room for further jobs is that of the queue of all hosts', () => {
   const store = new SharedMemoryJobs();
   const { jobs } = sharingHost(store);
   store.waiting = { count: 99, since: 0 };
-  expect(() => jobs.checkRoom('a', [1])).not.toThrow();
-  expect(() => jobs.checkRoom('a', [1, 1])).toThrow('too many background jobs wait');
+  expect(() => jobs.checkRoom('key a', [1])).not.toThrow();
+  expect(() => jobs.checkRoom('key a', [1, 1])).toThrow('too many background jobs wait');
 });

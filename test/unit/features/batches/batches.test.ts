@@ -1,6 +1,7 @@
 import { Batches } from '../../../../src/features/batches/batches.js';
 import { StoredFiles } from '../../../../src/features/files/stored-files.js';
 import type { BatchApi } from '../../../../src/primary/store/contract/files.js';
+import type { ClientText } from '../../../../src/shared/client.js';
 import { settled } from '../../../support/basics/settled.js';
 import { BatchHarness } from '../../../support/stores/batch-harness.js';
 import { batchOf } from '../../../support/stores/file-store-contract.js';
@@ -20,7 +21,7 @@ async function harnessWith(maxLines = 100) {
   const files = new StoredFiles(store, settings, clock);
   const parts = { ...harness.parts, files };
   const batches = new Batches(parts, { maxLines, ttlMs: 30 * dayMs });
-  const add = async (lines: readonly string[], client = 'key ada', api: BatchApi = 'chat') => {
+  const add = async (lines: readonly string[], client: ClientText = 'key ada', api: BatchApi = 'chat') => {
     const purpose = api === 'messages' ? 'message_batch' : 'batch';
     const id = await files.create({ client, purpose, name: 'a', mediaType: '' });
     await files.append(id, client, Buffer.from(lines.join('\n')));
@@ -30,7 +31,7 @@ async function harnessWith(maxLines = 100) {
   const round = async () => {
     await clock.advance(1000);
     harness.end();
-    for (const client of ['key ada', 'key bob']) batches.jobEnded(client);
+    for (const client of ['key ada', 'key bob'] as const) batches.jobEnded(client);
     await settled();
   };
   return { harness, batches, files, add, round };
@@ -49,7 +50,7 @@ describe('Batches', () => {
     for (let count = 0; count < 6; count++) await round();
     expect(harness.submitted).toContain('b1');
     const owners = ['key ada', 'key ada/bob', 'key bob'] as const;
-    const views = await Promise.all(ids.map((id, index) => batches.get(id, owners[index] as string)));
+    const views = await Promise.all(ids.map((id, index) => batches.get(id, owners[index] as ClientText)));
     expect(views.map(({ status, counts }) => [status, counts.succeeded])).toEqual([
       ['ended', 2],
       ['ended', 1],
@@ -222,7 +223,7 @@ describe('Batches', () => {
     expect((await files.find(String(outputFile), 'key ada')).lines).toBe(1);
     await batches.remove(id, 'key ada');
     expect(await harness.store.usageOf('key ada')).toEqual({ files: 0, bytes: 0 });
-    const page = { client: 'key ada', after: null, limit: 5, isAscending: false };
+    const page = { client: 'key ada' as const, after: null, limit: 5, isAscending: false };
     expect(await batches.list(page, ['messages'])).toEqual({ batches: [], hasMore: false });
   });
 });

@@ -3,7 +3,7 @@ import type { Budget } from '../../../../src/features/budgets/options.js';
 import type { Charge } from '../../../../src/primary/store/contract/usage.js';
 import type { UsageRow } from '../../../../src/shared/api/usage.js';
 import { withResolvers } from '../../../../src/shared/async.js';
-import { holderOf } from '../../../../src/shared/client.js';
+import { type ClientText, holderOf } from '../../../../src/shared/client.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { CountedBudgets } from '../../../support/jobs/counted-budgets.js';
 
@@ -28,7 +28,7 @@ function daily(budget: { readonly tokens?: number; readonly costUsd?: number }):
   return { tokens: limit(budget.tokens), costUsd: limit(budget.costUsd) };
 }
 
-function limitedUse(holder: string, keys: ReadonlyMap<string, Budget>): LimitedUse[] {
+function limitedUse(holder: ClientText, keys: ReadonlyMap<string, Budget>): LimitedUse[] {
   const budget = keys.get(holder);
   const isSet = budget !== undefined && (budget.tokens !== null || budget.costUsd !== null);
   return isSet ? [{ ...budget, kind: 'key', name: holder.slice('key '.length), holders: [holder] }] : [];
@@ -37,7 +37,7 @@ function limitedUse(holder: string, keys: ReadonlyMap<string, Budget>): LimitedU
 function budgetsOf(budget: Parameters<typeof daily>[0]) {
   const clock = new FakeClock();
   const keys = new Map<string, Budget>([['key ada', daily(budget)]]);
-  const budgetsOf = (client: string) => limitedUse(holderOf(client), keys);
+  const budgetsOf = (client: ClientText) => limitedUse(holderOf(client), keys);
   const budgets = new CountedBudgets(clock, budgetsOf);
   return {
     clock,
@@ -63,7 +63,7 @@ describe('The budget of a key', () => {
     const { budgets } = budgetsOf({ costUsd: 1.5 });
     budgets.jobEnded({ client: 'key ada/x' }, charge(5, 1));
     budgets.jobEnded({ client: 'key ada/y' }, charge(5, 0.5));
-    for (const client of ['key ada', 'key ada/x', 'key ada/new']) {
+    for (const client of ['key ada', 'key ada/x', 'key ada/new'] as const) {
       expect(() => budgets.checkBudget({ client })).toThrow(
         'the daily budget of the API key is used up: $1.50 of $1.5;',
       );
@@ -88,7 +88,13 @@ describe('The budget of a key', () => {
     expect(refusal()).toBeNull();
     const resets_at = '2026-01-03T00:00:00.000Z';
     expect(usesOf(['ada', 'bob'])).toEqual([
-      { client: 'ada', kind: 'key', resets_at, tokens: { max: 1, used: 0, period: 'day', resets_at }, cost_usd: null },
+      {
+        client: 'ada',
+        kind: 'key',
+        resets_at,
+        tokens: { max: 1, used: 0, period: 'day', resets_at },
+        cost_usd: null,
+      },
     ]);
   });
 
@@ -214,7 +220,7 @@ describe('The budget of a week or month', () => {
 
 it('The web searches of a day are those of a key with its sub-clients, or of a person, from the store and since then', async () => {
   const { budgets, clock } = budgetsOf({});
-  const count = () => ['key ada', 'key bob', 'sso ada'].map((client) => budgets.searchesOf(client));
+  const count = () => (['key ada', 'key bob', 'sso ada'] as const).map((client) => budgets.searchesOf(client));
   budgets.jobEnded({ client: 'key ada/x', groups: ['art'] }, { ...charge(1), searches: 2 });
   budgets.jobEnded({ client: 'sso ada' }, { ...charge(1), searches: 5 });
   expect(count()).toEqual([2, 0, 5]);
@@ -242,7 +248,8 @@ describe('A budget that several clients share', () => {
     budgets.checkBudget({ client: 'key bob' });
     budgets.jobEnded({ client: 'key bob' }, charge(60));
     const refusal = 'the daily budget of the group biology is used up: 100 of 100 tokens; it resets at 2026-';
-    for (const client of ['key ada', 'key bob/y']) expect(() => budgets.checkBudget({ client })).toThrow(refusal);
+    for (const client of ['key ada', 'key bob/y'] as const)
+      expect(() => budgets.checkBudget({ client })).toThrow(refusal);
     budgets.checkBudget({ client: 'key eve' });
     await budgets.refresh({ report: () => [row('ada', 30), row('bob/x', 20), row('eve', 500)] });
     expect(budgets.usesOf([group])).toMatchObject([{ client: '@biology', tokens: { max: 100, used: 50 } }]);
@@ -253,7 +260,7 @@ describe('A budget that several clients share', () => {
       ...limits,
       kind: 'group' as const,
       name: `@${name}`,
-      holders: [`group ${name}`],
+      holders: [`group ${name}` as const],
     });
     const known = [ofGroup('biology'), ofGroup('art')];
     const budgets = new CountedBudgets(new FakeClock(), (_, groups) =>
@@ -278,9 +285,9 @@ describe('A budget that several clients share', () => {
 
   it('counts every client for the whole service, also local users, addresses and clients beyond the limits', async () => {
     const budgets = new CountedBudgets(new FakeClock(), () => [service]);
-    for (const client of ['key ada', 'user bob', 'address local']) budgets.jobEnded({ client }, charge(30));
+    for (const client of ['key ada', 'user bob', 'address local'] as const) budgets.jobEnded({ client }, charge(30));
     budgets.checkBudget({ client: 'user eve' });
-    budgets.jobEnded({ client: 'other other' }, charge(10));
+    budgets.jobEnded({ client: 'sso eve' }, charge(10));
     expect(() => budgets.checkBudget({ client: 'user eve' })).toThrow(
       'the daily budget of the service is used up: 100 of 100 tokens',
     );

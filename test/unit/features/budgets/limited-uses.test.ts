@@ -37,7 +37,7 @@ describe('The budgets of a client', () => {
     const ofAda = { ...limits, kind: 'key', name: 'ada', holders: ['key ada'] };
     expect(uses.of('key ada/x')).toEqual([ofAda, ofBiology, ofService]);
     expect(uses.of('key bob')).toEqual([ofBiology, ofService]);
-    for (const client of ['key eve', 'key default', 'user ada', 'address ada']) {
+    for (const client of ['key eve', 'key default', 'user ada', 'address ada'] as const) {
       expect(uses.of(client)).toEqual([ofService]);
     }
     expect(uses.all).toEqual([ofBiology, ofService, ofAda]);

@@ -4,6 +4,7 @@ import { RecentUsage } from '../../../../src/primary/access/recent-usage.js';
 import type { PrimaryCore } from '../../../../src/primary/features/feature.js';
 import { UsageLedger } from '../../../../src/primary/observe/usage-ledger.js';
 import { type Bill, noBill } from '../../../../src/primary/store/contract/usage.js';
+import type { ClientText } from '../../../../src/shared/client.js';
 import { digestOf } from '../../../../src/shared/config/api-keys.js';
 import { readKeysFile } from '../../../../src/shared/config/keys-file.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
@@ -30,17 +31,17 @@ function budgetsOf(lines: readonly string[], clock = new FakeClock()) {
   const parts = { host: { clock }, clients, recentUsage, router: { names }, usage: ledger };
   const part = createBudgets(parts as unknown as PrimaryCore);
   const counter = recentUsage.combineUsage(ledger, (...job) => [...new Set(part.addedUsageNames?.(...job))]);
-  const groupsOf = (client: string) => clients.countedGroupsOf(client);
+  const groupsOf = (client: ClientText) => clients.countedGroupsOf(client);
   return {
     ...{ clients, ledger, recentUsage, part },
     /** Ends a job that has used one token. */
-    ended: (client: string, bill: Partial<Bill>, model: string | null = null) => {
+    ended: (client: ClientText, bill: Partial<Bill>, model: string | null = null) => {
       const end = model === null ? jobFailed('timeout') : jobDone({ model });
       const request = jobRequest({ client, groups: groupsOf(client) });
       counter.jobEnded(request, end, { ...noBill, outputTokens: 1, costUsd: 1, ...bill });
     },
     /** Returns the error of a job with a route to this model; null if it may start. */
-    refusal: (client: string, label: string | null): string | null => {
+    refusal: (client: ClientText, label: string | null): string | null => {
       const request = jobRequest({ client, groups: groupsOf(client) });
       try {
         part.job?.start?.(request);
@@ -50,7 +51,7 @@ function budgetsOf(lines: readonly string[], clock = new FakeClock()) {
         return (error as Error).message;
       }
     },
-    uses: (client: string | null) =>
+    uses: (client: ClientText | null) =>
       part.limitUsesOf?.(client).map(({ client, model, tokens }) => [client, model, tokens?.used]),
   };
 }

@@ -18,7 +18,7 @@ it('Many members are enrolled with their former clients, which are read once', a
     known: {
       of: (course) => {
         reads++;
-        return ['made old', 'made older'].map((client) => ({ course, name: 'bio101-u7', client }));
+        return (['made old', 'made older'] as const).map((client) => ({ course, name: 'bio101-u7', client }));
       },
     },
     keys: {
@@ -49,7 +49,13 @@ it('The members of 100 courses with 5,000 people are found in one pass over the 
   const settings = { apiKeys: [], namedKeys: [], groupLines, personLines: [], needsKey: true };
   const all = Array.from({ length: 5000 }, (_, index): MadeKey => {
     const [group, name] = [`c${index % 100}`, `c${index % 100}-u${index}`];
-    const identity = { name, client: `made ${name}~1`, digest: String(index), owner: `@${group}`, madeAt: 0 };
+    const identity = {
+      name,
+      client: `made ${name}~1` as const,
+      digest: String(index),
+      owner: `@${group}` as const,
+      madeAt: 0,
+    };
     return { ...plainOptions, ...identity, groups: [], group, featureOptions: { tokens: '10/week' } };
   });
   let reads = 0;

@@ -8,6 +8,7 @@ import type { AtLeastOne, NamedAdapter } from '../../../../src/primary/cli/model
 import { ModelNames, ModelRouter, type Route } from '../../../../src/primary/cli/route.js';
 import type { PrimaryCore } from '../../../../src/primary/features/feature.js';
 import { FeatureHooks } from '../../../../src/primary/features/feature-hooks.js';
+import type { ClientText } from '../../../../src/shared/client.js';
 import { loadConfig } from '../../../../src/shared/config/config.js';
 import type { JobRequest } from '../../../../src/shared/job.js';
 import { LogBook } from '../../../support/basics/log-book.js';
@@ -23,7 +24,7 @@ const three = [claude, codex, local] as const;
 async function routesOf(
   clis: AtLeastOne<NamedAdapter>,
   env: Record<string, string> = {},
-  modelsOf: (client: string) => readonly string[] | null = () => null,
+  modelsOf: (client: ClientText) => readonly string[] | null = () => null,
 ) {
   const config = await loadConfig(env, async () => '', undefined, [fallbacks]);
   const values = config.featureValues as FallbackValues;
@@ -42,7 +43,7 @@ describe('The fallbacks of a request', () => {
     models: readonly string[] | null = null,
   ) => {
     const { router, routes } = await routesOf(three, env, () => models);
-    const whole = { model: 'claude/opus', client: 'a', ...request };
+    const whole = { model: 'claude/opus', client: 'key a' as const, ...request };
     return routes.fallbacks(router.route(whole), whole).map(({ label, account }) => [label, account]);
   };
 
@@ -82,7 +83,7 @@ describe('The fallbacks of a request', () => {
 
   it('have the short names of the only CLI', async () => {
     const { router, routes } = await routesOf([claude], { MODEL_API_FALLBACKS: 'claude/opus>claude>haiku' });
-    const request = { model: 'opus', client: 'a' };
+    const request = { model: 'opus', client: 'key a' as const };
     const fallbacks = routes.fallbacks(router.route(request), request);
     expect(fallbacks.map(({ adapterModel, circuit }) => [adapterModel, circuit])).toEqual([
       [null, ''],
@@ -92,9 +93,9 @@ describe('The fallbacks of a request', () => {
 
   it('are checked if the request names them', async () => {
     const { routes } = await routesOf(three);
-    const request = { client: 'a' };
+    const request = { client: 'key a' as const };
     expect(() => routes.checkModels({ ...request, fallbacks: ['codex/none'] })).toThrow('model: must be one of');
-    const steady = { ...request, client: 'key steady' };
+    const steady = { ...request, client: 'key steady' as const };
     expect(() => routes.checkModels({ ...steady, fallbacks: ['codex'] })).toThrow('the API key has fallback=off');
     expect(() => routes.checkModels({ ...steady, fallbacks: [] })).not.toThrow();
   });

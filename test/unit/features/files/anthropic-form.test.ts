@@ -2,7 +2,7 @@ import type { Request } from 'express';
 import { anthropicPage } from '../../../../src/features/files/anthropic-form.js';
 import type { Reply } from '../../../../src/worker/http/exchange.js';
 
-const res = { locals: { client: 'key ada' } } as Reply;
+const res = { locals: { client: 'key ada' } } as unknown as Reply;
 const asked = (query: Readonly<Record<string, string>>) => ({ query }) as unknown as Request;
 
 describe('The query of a list', () => {

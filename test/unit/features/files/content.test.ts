@@ -49,7 +49,7 @@ describe('A file of a client', () => {
 
   it('is sent as a download that no browser shows', async () => {
     const primary = primaryWith().asPrimary;
-    const order = { id: 'file-1', client: 'key ada', bytes: 5 };
+    const order = { id: 'file-1', client: 'key ada' as const, bytes: 5 };
     const { headers, text } = await answerOf([
       async (_req, res) => sendFile(primary, res, order, 'application/x-jsonl'),
     ]);

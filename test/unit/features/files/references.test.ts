@@ -1,4 +1,5 @@
 import { responseFiles } from '../../../../src/features/openai/responses-input.js';
+import type { ClientText } from '../../../../src/shared/client.js';
 import { RelayError } from '../../../../src/shared/errors.js';
 import type { JobRequest } from '../../../../src/shared/job.js';
 import { fillFiles } from '../../../../src/worker/jobs/file-references.js';
@@ -178,7 +179,7 @@ describe('A file id in a request', () => {
     const primary = new FakePrimary(answers);
     const { readFiles } = readingFiles(primary.asPrimary, 8000);
     const body = { input: [{ role: 'user', content: [inputFile('file-text')] }] };
-    const sender = { client: 'key ada', bytes: 100, isGone: () => true };
+    const sender = { client: 'key ada' as const, bytes: 100, isGone: () => true };
     await expect(fillFiles(readFiles, body, responseFiles, sender)).rejects.toThrow('the client has disconnected');
     expect(primary.calls).toEqual([]);
   });
@@ -186,13 +187,13 @@ describe('A file id in a request', () => {
   it('is read in turns of key holders, and the sub-clients of a key are one of them', async () => {
     const primary = new FakePrimary(answers);
     const { readFiles } = readingFiles(primary.asPrimary, 8000);
-    const fill = (client: string) =>
+    const fill = (client: ClientText) =>
       fillFiles(readFiles, { input: [{ role: 'user', content: [inputFile('file-text')] }] }, responseFiles, {
         ...{ client, bytes: 100 },
       });
     await Promise.all([fill('key ada/one'), fill('key ada/two'), fill('key bob')]);
     const read = primary.calls.filter(({ name }) => name === 'file');
-    const clients = read.map(({ request }) => (request as { readonly client: string }).client);
+    const clients = read.map(({ request }) => (request as { readonly client: ClientText }).client);
     expect(clients).toEqual(['key ada/one', 'key bob', 'key ada/two']);
   });
 

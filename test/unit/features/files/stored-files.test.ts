@@ -1,5 +1,6 @@
 import { StoredFiles } from '../../../../src/features/files/stored-files.js';
 import { MemoryFiles } from '../../../../src/primary/store/memory/memory-files.js';
+import type { ClientText } from '../../../../src/shared/client.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { batchOf } from '../../../support/stores/file-store-contract.js';
 
@@ -19,7 +20,12 @@ function filesWith(more: Partial<ConstructorParameters<typeof StoredFiles>[1]> =
   return { clock, store, files: new StoredFiles(store, settings, clock) };
 }
 
-async function fileIn(files: StoredFiles, text: string, owner = client, ttlMs: number | null = null): Promise<string> {
+async function fileIn(
+  files: StoredFiles,
+  text: string,
+  owner: ClientText = client,
+  ttlMs: number | null = null,
+): Promise<string> {
   const id = await files.create({ client: owner, purpose: 'user_data', name: 'a.txt', mediaType: 'text/plain' });
   if (text !== '') await files.append(id, owner, Buffer.from(text));
   await files.complete({ id, client: owner, purpose: 'user_data', lines: 0, ttlMs });
@@ -52,7 +58,7 @@ describe('Stored files', () => {
   it('accept no bytes when they are whole, and none of another client', async () => {
     const { files } = filesWith();
     const id = await fileIn(files, 'abc');
-    for (const owner of [client, 'key bob'])
+    for (const owner of [client, 'key bob'] as const)
       await expect(files.append(id, owner, Buffer.from('d'))).rejects.toMatchObject({ code: 'not_found' });
     for (const attempt of [files.find(id, 'key bob'), files.remove(id, 'key bob'), files.read(id, 'key bob', 0)])
       await expect(attempt).rejects.toMatchObject({ code: 'not_found' });

@@ -3,6 +3,7 @@ import { Clients } from '../../../../src/primary/access/clients.js';
 import type { PrimaryCore } from '../../../../src/primary/features/feature.js';
 import type { Ticket } from '../../../../src/primary/jobs/ticket.js';
 import { WaitingRoom } from '../../../../src/primary/jobs/waiting-room.js';
+import { type ClientText, noClient } from '../../../../src/shared/client.js';
 import { digestOf, plainOptions } from '../../../../src/shared/config/api-keys.js';
 import { readKeysFile } from '../../../../src/shared/config/keys-file.js';
 import type { JobRequest } from '../../../../src/shared/job.js';
@@ -22,7 +23,7 @@ function createRoom(...groupLines: string[]) {
   const room = new WaitingRoom({ maxActive: 3, maxWaiting: 500, maxWaitingBytes: 1e6, cliLimits: {} }, clock);
   clients.onChange = () => room.readRules();
   const granted: string[] = [];
-  const enter = (client: string, groups: string[] = []): Ticket => {
+  const enter = (client: ClientText, groups: string[] = []): Ticket => {
     const request = { client, groups } as unknown as JobRequest;
     const readRules = () => ({ gates: job?.gatesOf?.(request) ?? [], share: job?.shareOf?.(request) ?? null });
     const fields = { client, bytes: 1, cli: 'claude', lane: '', heldBy: () => null };
@@ -104,21 +105,21 @@ describe('A group with running=', () => {
 
 describe('A group with share=', () => {
   /** Lets these clients always have jobs, and returns the jobs of each after some turns. */
-  function run(turns: number, names: readonly string[], room: ReturnType<typeof createRoom>) {
+  function run(turns: number, names: readonly ClientText[], room: ReturnType<typeof createRoom>) {
     const counts = new Map(names.map((name) => [name, 0]));
-    const open: { client: string; ticket: Ticket }[] = [];
-    const submit = (client: string) => void open.push({ client, ticket: room.enter(client) });
+    const open: { client: ClientText; ticket: Ticket }[] = [];
+    const submit = (client: ClientText) => void open.push({ client, ticket: room.enter(client) });
     for (let count = 0; count < 5; count++) for (const name of names) submit(name);
     for (let turn = 0; turn < turns; turn++) {
       const index = open.findIndex(({ ticket }) => !ticket.isWaiting);
       const [ended] = open.splice(index, 1);
       ended?.ticket[Symbol.dispose]();
-      counts.set(ended?.client ?? '', (counts.get(ended?.client ?? '') ?? 0) + 1);
-      submit(ended?.client ?? '');
+      counts.set(ended?.client ?? noClient, (counts.get(ended?.client ?? noClient) ?? 0) + 1);
+      submit(ended?.client ?? noClient);
     }
     return [...counts.values()].map((count) => Math.round((count / turns) * 100) / 100);
   }
-  const names = ['key ada', 'key bob', 'key eve', 'key joe'];
+  const names = ['key ada', 'key bob', 'key eve', 'key joe'] as const;
 
   it('counts as one client, which its members divide', () => {
     expect(run(1200, names, createRoom())).toEqual([0.25, 0.25, 0.25, 0.25]);
@@ -139,7 +140,7 @@ describe('A group with share=', () => {
 
   it('gets another share, or none, for jobs that wait already', () => {
     const { enter, change } = createRoom();
-    const running = ['key joe', 'key joe', 'key joe'].map((name) => enter(name));
+    const running = (['key joe', 'key joe', 'key joe'] as const).map((name) => enter(name));
     const tickets = names.slice(0, 3).map((name) => enter(name));
     change('@bio share=1');
     const positions = () => tickets.map(({ position }) => position);

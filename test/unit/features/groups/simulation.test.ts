@@ -7,6 +7,7 @@ import type { PrimaryCore, PrimaryPart } from '../../../../src/primary/features/
 import type { Ticket } from '../../../../src/primary/jobs/ticket.js';
 import { WaitingRoom } from '../../../../src/primary/jobs/waiting-room.js';
 import { noCharge } from '../../../../src/primary/store/contract/usage.js';
+import type { ClientText } from '../../../../src/shared/client.js';
 import { timestamp } from '../../../../src/shared/clock.js';
 import { digestOf } from '../../../../src/shared/config/api-keys.js';
 import { dayText } from '../../../../src/shared/config/key-values.js';
@@ -23,7 +24,7 @@ const tokens = 1000;
 
 /** Member of a group: the client of a key, or a person with the group in the header of the proxy. */
 interface Member {
-  readonly client: string;
+  readonly client: ClientText;
   readonly group: string;
   readonly named: readonly string[];
   jobs: number;
@@ -46,7 +47,7 @@ function createMembers(start: number): Member[] {
   return Object.entries(sizes).flatMap(([group, size], index) =>
     Array.from({ length: size }, (_, number) => {
       const isPerson = index % 2 === 1;
-      const client = `${isPerson ? 'sso' : 'key'} ${group}${number}`;
+      const client = `${isPerson ? 'sso' : 'key'} ${group}${number}` as const;
       const counts = { jobs: 0, lastStart: start, longestWait: 0, refusals: new Set<string>() };
       return { client, group, named: isPerson ? [group] : [], ...counts };
     }),

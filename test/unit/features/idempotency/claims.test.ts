@@ -1,6 +1,7 @@
 import type { AnswerStore, KnownKey } from '../../../../src/primary/store/contract/answers.js';
 import { MemoryAnswers } from '../../../../src/primary/store/memory/memory-store.js';
 import { withResolvers } from '../../../../src/shared/async.js';
+import type { ClientText } from '../../../../src/shared/client.js';
 import { ClaimingRequests, recordedAnswer } from '../../../support/jobs/claims.js';
 
 const inProgress = { code: 'idempotency_in_progress', retryAfterSeconds: 7 };
@@ -138,19 +139,19 @@ describe('Claimed keys', () => {
   it('are limited, for one client and in total', async () => {
     const limits = { maxClaims: 3, maxClaimsOfClient: 2 };
     const requests = new ClaimingRequests(new MemoryAnswers(), limits);
-    const of = (client: string, key: string) => requests.send(key, 'a digest', client);
-    const first = await of('a', '1');
-    await of('a', '2');
-    await expect(of('a', '3')).rejects.toMatchObject({ code: 'concurrency_limited', retryAfterSeconds: 1 });
-    await of('b', '1');
-    await expect(of('c', '1')).rejects.toMatchObject({ code: 'concurrency_limited' });
+    const of = (client: ClientText, key: string) => requests.send(key, 'a digest', client);
+    const first = await of('key a', '1');
+    await of('key a', '2');
+    await expect(of('key a', '3')).rejects.toMatchObject({ code: 'concurrency_limited', retryAfterSeconds: 1 });
+    await of('key b', '1');
+    await expect(of('key c', '1')).rejects.toMatchObject({ code: 'concurrency_limited' });
     await first.leave();
-    expect((await of('a', '3')).claim).not.toBeNull();
+    expect((await of('key a', '3')).claim).not.toBeNull();
   });
 
   it('are limited for an API key together with all its users', async () => {
     const requests = new ClaimingRequests(new MemoryAnswers(), { maxClaims: 9, maxClaimsOfClient: 2 });
-    const of = (client: string) => requests.send('1', 'a digest', client);
+    const of = (client: ClientText) => requests.send('1', 'a digest', client);
     const first = await of('key app/ada');
     await of('key app/bob');
     await expect(of('key app/eve')).rejects.toMatchObject({ code: 'concurrency_limited' });

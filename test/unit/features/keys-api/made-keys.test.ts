@@ -10,7 +10,7 @@ import { FileFaults } from '../../../../src/primary/access/file-faults.js';
 import { RateLimit } from '../../../../src/primary/access/rate-limit.js';
 import type { OperatorAct } from '../../../../src/shared/acts.js';
 import { withResolvers } from '../../../../src/shared/async.js';
-import { holderOf } from '../../../../src/shared/client.js';
+import { type ClientText, clientText, holderOf, noClient } from '../../../../src/shared/client.js';
 import { type AddedKey, type ApiKey, digestOf, plainOptions } from '../../../../src/shared/config/api-keys.js';
 import { readKeysFile } from '../../../../src/shared/config/keys-file.js';
 import { storeUnavailable } from '../../../../src/shared/errors.js';
@@ -21,9 +21,9 @@ import { LogBook } from '../../../support/basics/log-book.js';
 import { settled } from '../../../support/basics/settled.js';
 import { until } from '../../../support/basics/until.js';
 
-const root = { client: 'key root', isAdmin: true, requestId: 'request-1' };
-const ada = { client: 'sso ada', isAdmin: false, requestId: 'request-2' };
-const eve = { ...ada, client: 'sso eve' };
+const root = { client: 'key root' as const, isAdmin: true, requestId: 'request-1' };
+const ada = { client: 'sso ada' as const, isAdmin: false, requestId: 'request-2' };
+const eve = { ...ada, client: 'sso eve' as const };
 
 let folder: TemporaryFolder;
 beforeEach(async () => {
@@ -129,7 +129,7 @@ describe('A file of keys that was damaged at the start', () => {
       await rm(path);
       await faults[fault]?.(path, text);
       const { keys, clients, fileFaults, log } = await createKeys(undefined, { isRead: false });
-      const [lab] = first.clients.added.map(({ client }) => client) as [string];
+      const [lab] = first.clients.added.map(({ client }) => client) as [ClientText];
       for (let times = 0; times < 2; times++) await keys.refresh();
       expect([clients.hasDigest(digestOf(key)), clients.hasDigest(digestOf('root'))]).toEqual([false, true]);
       expect(fileFaults.counts.made_keys).toBe(1);
@@ -319,7 +319,10 @@ describe('A person with the option own_keys', () => {
     ]);
     clients.recordPerson('sso ada', []);
     const [laptop] = clients.added;
-    expect(new LimitedUses(clients).of(laptop?.client ?? '').map(({ name }) => name)).toEqual(['ada', '@biology']);
+    expect(new LimitedUses(clients).of(laptop?.client ?? noClient).map(({ name }) => name)).toEqual([
+      'ada',
+      '@biology',
+    ]);
   });
 
   it('changes own keys 30 times an hour, but deletes them at any time', async () => {
@@ -358,15 +361,15 @@ describe('A person with the option own_keys', () => {
 describe('A name that is given again', () => {
   it('belongs to another client each time, whoever makes its key', async () => {
     const { keys, clients } = await createKeys('sso:ada:own_keys=2\nsso:eve:own_keys=2');
-    const made: string[] = [];
+    const made: ClientText[] = [];
     for (const by of [ada, eve, root, ada]) {
-      made.push((await keys.make(by, 'laptop', {})).client);
+      made.push(clientText.parse((await keys.make(by, 'laptop', {})).client));
       await keys.rotate(by, 'laptop', null);
       expect(clients.added[0]?.client).toBe(made.at(-1));
       await keys.remove(by, 'laptop');
     }
     expect(new Set(made).size).toBe(4);
-    expect(made.map(holderOf)).toEqual(['sso ada', 'sso eve', made[2], 'sso ada']);
+    expect(made.map((each) => holderOf(each))).toEqual(['sso ada', 'sso eve', made[2], 'sso ada']);
   });
 
   it('belongs to another client than a key of the operator with this name, which both go on working', async () => {
@@ -374,7 +377,10 @@ describe('A name that is given again', () => {
     const { key, client } = await keys.make(ada, 'lab', {});
     const lab = { name: 'lab', digest: digestOf('of the operator'), ...plainOptions, weight: 9 };
     clients.replaceNamedKeys({ keys: [lab], groupLines: [], personLines: clients.personLines });
-    expect([clients.optionsOf('key lab').weight, clients.optionsOf(client).weight]).toEqual([9, null]);
+    expect([clients.optionsOf('key lab').weight, clients.optionsOf(clientText.parse(client)).weight]).toEqual([
+      9,
+      null,
+    ]);
     expect(keys.findWarnings()).toEqual([
       expect.stringContaining(`has the name lab, too. It is another client, ${client}.`),
     ]);
@@ -479,7 +485,7 @@ describe('Keys of several hosts', () => {
 
 describe('A key whose record is damaged', () => {
   const rowOf = (name: string, more: object = {}) => ({
-    ...{ name, client: `made ${name}~1`, digest: digestOf(name), owner: 'key root', options: {} },
+    ...{ name, client: `made ${name}~1` as const, digest: digestOf(name), owner: 'key root', options: {} },
     ...{ made_at: '2026-11-27T21:00:00.000Z', ...more },
   });
   const textOf = (...rows: readonly unknown[]) => JSON.stringify({ version: 1, keys: rows });
@@ -507,7 +513,7 @@ describe('A key whose record is damaged', () => {
   it('never takes the name, the client or the value of another key, which comes first', () => {
     const twins = [
       rowOf('lab', { digest: digestOf('other') }),
-      rowOf('desk', { client: 'made lab~1' }),
+      rowOf('desk', { client: 'made lab~1' as const }),
       rowOf('ci', { digest: digestOf('lab') }),
     ];
     const read = readMadeKeys(textOf(rowOf('lab'), ...twins), keyOptions);
@@ -523,11 +529,14 @@ describe('A key whose record is damaged', () => {
 });
 
 describe('Nobody else', () => {
-  it.each([eve, { ...ada, client: 'key root' }, { ...ada, client: 'user ada' }])('makes a key: %j', async (by) => {
-    const { keys } = await createKeys();
-    await expect(keys.make(by, 'x', {})).rejects.toMatchObject({ code: 'forbidden' });
-    expect(() => keys.list(by)).toThrow('this needs the scope admin');
-  });
+  it.each([eve, { ...ada, client: 'key root' }, { ...ada, client: 'user ada' }] as const)(
+    'makes a key: %j',
+    async (by) => {
+      const { keys } = await createKeys();
+      await expect(keys.make(by, 'x', {})).rejects.toMatchObject({ code: 'forbidden' });
+      expect(() => keys.list(by)).toThrow('this needs the scope admin');
+    },
+  );
 
   it('changes a key of the operator', async () => {
     const { keys } = await createKeys();

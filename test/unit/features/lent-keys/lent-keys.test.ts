@@ -6,6 +6,7 @@ import { Clients } from '../../../../src/primary/access/clients.js';
 import { RateLimit } from '../../../../src/primary/access/rate-limit.js';
 import type { SharedText } from '../../../../src/primary/store/contract/shared-text.js';
 import type { OperatorAct } from '../../../../src/shared/acts.js';
+import type { ClientText } from '../../../../src/shared/client.js';
 import { type ApiKey, digestOf, plainOptions } from '../../../../src/shared/config/api-keys.js';
 import { storeUnavailable } from '../../../../src/shared/errors.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
@@ -13,7 +14,7 @@ import { type TemporaryFolder, temporaryFolder } from '../../../support/basics/f
 import { LogBook } from '../../../support/basics/log-book.js';
 
 const hour = 3_600_000;
-const actor = (client: string, isAdmin = false) => ({ client, isAdmin, requestId: 'request-1' });
+const actor = (client: ClientText, isAdmin = false) => ({ client, isAdmin, requestId: 'request-1' });
 const ada: ApiKey = { name: 'ada', digest: digestOf('of ada'), ...plainOptions };
 const root: ApiKey = { name: 'root', digest: digestOf('of root'), ...plainOptions, scopes: ['ask', 'chat', 'admin'] };
 
@@ -124,7 +125,7 @@ describe('A lent key', () => {
         ...{
           ...record,
           id: `${name}-${index}`,
-          client: `key ${name}`,
+          client: `key ${name}` as const,
           digest: digestOf(`${name}-${index}`),
           lenderDigest,
         },

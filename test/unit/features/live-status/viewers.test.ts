@@ -1,6 +1,7 @@
 import type { WrittenSections } from '../../../../src/features/live-status/shared.js';
 import { StatusViewers } from '../../../../src/features/live-status/viewers.js';
 import { BoundedQueue } from '../../../../src/shared/async.js';
+import { type ClientText, clientText } from '../../../../src/shared/client.js';
 import { type AsyncHandler, atRoute, type Primary } from '../../../../src/worker/http/exchange.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { until } from '../../../support/basics/until.js';
@@ -39,7 +40,7 @@ class Viewing implements AsyncDisposable {
   static async open(): Promise<Viewing> {
     const show: AsyncHandler = async (req, res) => {
       const withNames = req.path === '/named';
-      const client = String(req.headers['x-client'] ?? 'alice');
+      const client = clientText.parse(req.headers['x-client'] ?? 'key alice');
       await viewing.viewers.show(res, { client, withNames, isAllowed: () => viewing.isAllowed });
     };
     const server = await serveWith([atRoute('/status/stream'), show]);
@@ -61,7 +62,7 @@ class Viewing implements AsyncDisposable {
     return this.subscriptions.filter(({ isOpen }) => isOpen);
   }
 
-  view(path: '/named' | '/nameless' = '/named', client = 'alice') {
+  view(path: '/named' | '/nameless' = '/named', client: ClientText = 'key alice') {
     return viewStatus({ url: `http://127.0.0.1:${this.server.port}` }, { 'x-client': client }, path);
   }
 
@@ -130,10 +131,10 @@ describe('The viewers of the status', () => {
   });
 
   it('leave room for viewers of other clients, however many one client has', async () => {
-    const greedy = await Promise.all(Array.from({ length: 200 }, () => viewing.view('/nameless', 'eve')));
-    await using admin = await viewing.view('/named', 'ada');
+    const greedy = await Promise.all(Array.from({ length: 200 }, () => viewing.view('/nameless', 'key eve')));
+    await using admin = await viewing.view('/named', 'key ada');
     expect(await admin.next('snapshot')).toEqual(wholeBody);
-    expect((await viewing.view('/nameless', 'eve')).status).toBe(429);
+    expect((await viewing.view('/nameless', 'key eve')).status).toBe(429);
     for (const one of greedy) one.leave();
   });
 

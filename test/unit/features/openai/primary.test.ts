@@ -12,7 +12,7 @@ it('A stored response is stored, read and removed for its client', async () => {
   const store = { responses: new MemoryResponses() };
   const core = { host, store, config, mayStore: () => true, yieldInOrder: async () => {} };
   const handlers = createOpenAi(core as unknown as PrimaryCore).handlers as Handlers<typeof calls>;
-  const key = { id: 'resp_1', client: 'key alice' };
+  const key = { id: 'resp_1', client: 'key alice' as const };
   const response = { id: key.id, previous: null, messages: turnOf('hello'), head: headOf('resp_1'), body: '{}' };
   await handlers.storeResponse({ client: key.client, response });
   expect(await handlers.responsePiece({ ...key, from: 0 })).toEqual({ text: '{}', bytes: 2 });

@@ -29,7 +29,7 @@ describe('Stored responses', () => {
   it('are not visible to other clients, and no longer exist once they are removed', async () => {
     const { responses, put } = create();
     await put('a');
-    const theirs = { id: 'a', client: 'key bob' };
+    const theirs = { id: 'a', client: 'key bob' as const };
     for (const asked of [responses.read(theirs, 0), responses.text(theirs), responses.remove(theirs)]) {
       await expect(asked).rejects.toMatchObject({ code: 'not_found' });
     }

@@ -1,4 +1,5 @@
 import { ConversationSearch } from '../../../../src/features/read-back/conversation-search.js';
+import type { ClientText } from '../../../../src/shared/client.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { StoreHarness } from '../../../support/stores/conversations.js';
 
@@ -7,7 +8,12 @@ function searchIn({ store }: StoreHarness, clock = new FakeClock(), yieldInOrder
   const searching = new ConversationSearch(store, clock, yieldInOrder);
   return async (
     search: string | null,
-    { client = 'alice', limit = 10, before = null as number | null, versionOf = null as string | null } = {},
+    {
+      client = 'key alice' as ClientText,
+      limit = 10,
+      before = null as number | null,
+      versionOf = null as string | null,
+    } = {},
     caller = new AbortController().signal,
   ) => searching.page({ client, before, limit, search, versionOf }, caller);
 }
@@ -15,7 +21,7 @@ function searchIn({ store }: StoreHarness, clock = new FakeClock(), yieldInOrder
 /** Stores one conversation with these messages of its client; each has the answer `Hello`. Returns the ID. */
 function talk(harness: StoreHarness, ...messages: readonly string[]): string {
   let id: string | null = null;
-  for (const message of messages) id = harness.chat(id, 'alice', message);
+  for (const message of messages) id = harness.chat(id, 'key alice', message);
   return id ?? '';
 }
 
@@ -23,13 +29,13 @@ describe('A search in conversations', () => {
   it('finds titles with the given words, ignoring case, page by page', async () => {
     const harness = new StoreHarness();
     const ids = ['Bread', 'Butter', 'No bread', 'Jam', 'BREAD'].map((said) => talk(harness, said));
-    harness.store.rename(ids[3] as string, 'alice', 'A bread with jam');
+    harness.store.rename(ids[3] as string, 'key alice', 'A bread with jam');
     const find = searchIn(harness);
     const first = await find('bread', { limit: 2 });
     expect(first.conversations.map(({ title }) => title)).toEqual(['BREAD', 'A bread with jam']);
     const second = await find('bread', { limit: 2, before: first.next });
     expect(second).toMatchObject({ conversations: [{ title: 'No bread' }, { title: 'Bread' }], next: null });
-    expect(await find('bread', { client: 'bob' })).toEqual({ conversations: [], next: null });
+    expect(await find('bread', { client: 'key bob' })).toEqual({ conversations: [], next: null });
     expect(await find('.*')).toEqual({ conversations: [], next: null });
   });
 
@@ -169,13 +175,14 @@ describe('A search in conversations', () => {
 
   it('makes the searches of one client one after the other, and those of two clients together', async () => {
     const harness = new StoreHarness({ maxBytes: 100_000_000, maxBytesEach: 8_000_000 });
-    for (const client of ['alice', 'bob']) harness.chat(harness.chat(null, client), client, 'x'.repeat(100_000));
+    for (const client of ['key alice', 'key bob'] as const)
+      harness.chat(harness.chat(null, client), client, 'x'.repeat(100_000));
     const open: (() => void)[] = [];
     const find = searchIn(harness, harness.clock, () => new Promise((resolve) => void open.push(resolve)));
     const ended: string[] = [];
-    const searches = ['alice', 'alice', 'bob'].map(async (client, index) => {
-      await find('needle', { client });
-      ended.push(`${client} ${index}`);
+    const searches = ['alice', 'alice', 'bob'].map(async (name, index) => {
+      await find('needle', { client: `key ${name}` });
+      ended.push(`${name} ${index}`);
     });
     await harness.clock.advance(1);
     expect(open).toHaveLength(2);

@@ -5,7 +5,7 @@ import { until } from '../../../support/basics/until.js';
 import { StoreHarness } from '../../../support/stores/conversations.js';
 
 const turn: TurnToImport = {
-  ...{ id: null, client: 'alice', system: 'Be short', text: 'Hello', images: [], answer: 'Hi' },
+  ...{ id: null, client: 'key alice', system: 'Be short', text: 'Hello', images: [], answer: 'Hi' },
   figures: { model: 'eliza', usage: { inputTokens: 1, outputTokens: 2, costUsd: null } },
 };
 
@@ -33,7 +33,7 @@ describe('Imported turns', () => {
     expect(await turns.add({ ...turn, id, system: null, text: 'More' })).toMatchObject({ id, messageCount: 4 });
     expect(changes).toEqual(['alice 2', 'alice 4']);
     expect(harness.store.counts).toMatchObject({ conversations: 1, created: 1 });
-    const { parts } = harness.store.read({ id, client: 'alice', from: null, withImages: true });
+    const { parts } = harness.store.read({ id, client: 'key alice', from: null, withImages: true });
     expect(parts).toContainEqual({ type: 'message', role: 'assistant', figures: turn.figures });
     expect(parts).toContainEqual({ type: 'text', text: 'Be short' });
   });
@@ -42,7 +42,7 @@ describe('Imported turns', () => {
     const { harness, changes, turns } = importHarness({ maxBytesEach: 100 });
     const id = harness.chat();
     const refusal = { code: 'validation_error' };
-    await expect(turns.add({ ...turn, id, client: 'bob' })).rejects.toMatchObject(refusal);
+    await expect(turns.add({ ...turn, id, client: 'key bob' })).rejects.toMatchObject(refusal);
     await expect(turns.add({ ...turn, answer: 'a'.repeat(101) })).rejects.toMatchObject(refusal);
     expect(changes).toEqual([]);
     expect(harness.store.isInUse(id)).toBe(false);
@@ -56,7 +56,7 @@ describe('Imported turns', () => {
     const { harness, turns } = importHarness();
     const { id, tokensUsed } = await turns.add({ ...turn, figures });
     expect(tokensUsed).toBe('Be shortHelloHi'.length + 60);
-    expect(harness.store.turn(id, 'alice', null, 0).history.map(({ text }) => text)).toEqual([
+    expect(harness.store.turn(id, 'key alice', null, 0).history.map(({ text }) => text)).toEqual([
       ...['Hello', 'H', 'a'.repeat(60), 'i'],
     ]);
   });
@@ -64,7 +64,7 @@ describe('Imported turns', () => {
   it('are stored one after the other for a client with its sub-clients, but not for all clients together', async () => {
     const releases: (() => void)[] = [];
     const { changes, turns } = importHarness({}, () => new Promise((resolve) => releases.push(resolve)));
-    const added = ['key a', 'key a/ada', 'bob'].map((client) => turns.add({ ...turn, client }));
+    const added = (['key a', 'key a/ada', 'key bob'] as const).map((client) => turns.add({ ...turn, client }));
     await until(() => releases.length === 2, 'the first turns of two clients');
     expect(changes).toEqual(['key a 2', 'bob 2']);
     for (const release of releases) release();

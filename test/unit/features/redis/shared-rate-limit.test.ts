@@ -61,7 +61,7 @@ describe('The rate windows that hosts share', () => {
   it('are shared by the holder of a key and all its users', async () => {
     const { counter, hosts } = createHosts(2);
     const verdicts = [];
-    for (const name of ['key app/ada', 'key app', 'key app/bob', 'key app/eve']) {
+    for (const name of ['key app/ada', 'key app', 'key app/bob', 'key app/eve'] as const) {
       for (const host of hosts) verdicts.push((await host.takeRequest(name)).isAllowed);
     }
     expect(verdicts.filter(Boolean)).toHaveLength(3);

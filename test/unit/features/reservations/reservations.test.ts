@@ -15,7 +15,7 @@ import { TestRoom } from '../../../support/jobs/test-room.js';
 
 const minute = 60_000;
 const hour = 60 * minute;
-const root = { client: 'key root', isAdmin: true, requestId: 'request-1' };
+const root = { client: 'key root' as const, isAdmin: true, requestId: 'request-1' };
 
 let folder: TemporaryFolder;
 beforeEach(async () => {

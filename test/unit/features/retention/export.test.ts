@@ -4,6 +4,7 @@ import { deliveryTable } from '../../../../src/features/webhooks/deliveries.js';
 import { Clients } from '../../../../src/primary/access/clients.js';
 import { UsageLedger } from '../../../../src/primary/observe/usage-ledger.js';
 import { memoryStore } from '../../../../src/primary/store/memory/memory-store.js';
+import type { ClientText } from '../../../../src/shared/client.js';
 import { loadConfig } from '../../../../src/shared/config/config.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { keyOptions } from '../../../support/basics/key-options.js';
@@ -14,11 +15,11 @@ import { deliveriesIn, deliveryOf } from '../../../support/stores/delivery-store
 import { batchOf, fileOf } from '../../../support/stores/file-store-contract.js';
 import { nodeOf, turnOf } from '../../../support/stores/response-store-contract.js';
 
-const client = 'alice';
+const client = 'key alice';
 const limits = { maxResponses: 10, maxBytes: 1e6, ttlMs: 1e15 };
 
 /** Returns the lines of an export, and what its record has. */
-async function exported(core: ExportCore, of = client) {
+async function exported(core: ExportCore, of: ClientText = client) {
   const ends: ExportEnd[] = [];
   const lines: string[] = [];
   for await (const line of exportOf(core, of, 'now', async (end) => void ends.push(end))) lines.push(line);
@@ -31,7 +32,7 @@ async function filled() {
   const clock = new FakeClock();
   const usage = new UsageLedger(clock);
   for (let count = 0; count < 101; count++) harness.chat();
-  for (const owner of [client, 'bob']) {
+  for (const owner of [client, 'key bob'] as const) {
     const at = { createdAt: 5, expiresAt: 1e15 };
     await store.files.create(fileOf(`file-${owner}`, { client: owner, name: '../../evil', ...at }));
     await store.files.append([{ id: `file-${owner}`, data: Buffer.from('bytes of the file') }]);
@@ -45,7 +46,7 @@ async function filled() {
     await store.answers.keep({ client: owner, key: `key-${owner}` }, { digest: 'd', answer }, 5);
     usage.countRefusal(owner);
   }
-  const recordsOf = (owner: string) => ({ lent_key: [{ id: `lent-${owner}` }] });
+  const recordsOf = (owner: ClientText) => ({ lent_key: [{ id: `lent-${owner}` }] });
   const config = { readBack: true, keyOptions };
   const clients = new Clients(await loadConfig({}, async () => ''), clock);
   return { store, conversations: harness.store, usageJournal: usage, clients, recordsOf, config };
@@ -110,7 +111,7 @@ describe('An export', () => {
 
   it('is empty for a client without data, and has no conversations if clients may not read them back', async () => {
     const core = await filled();
-    expect((await exported(core, 'eve')).ends[0]?.counts).toEqual({ access: 1, lent_key: 1 });
+    expect((await exported(core, 'key eve')).ends[0]?.counts).toEqual({ access: 1, lent_key: 1 });
     expect((await exported({ ...core, config: { readBack: false, keyOptions } })).ends[0]?.counts).not.toHaveProperty(
       'conversation',
     );
@@ -129,9 +130,9 @@ describe('An export', () => {
 
   it('has the data of the own keys of a person, and not that of the sub-clients of a key', async () => {
     const core = await filled();
-    for (const owner of ['sso ada', 'sso ada/laptop~1', 'sso ada/laptop~1/phone', 'sso adam', 'key app/ada'])
+    for (const owner of ['sso ada', 'sso ada/laptop~1', 'sso ada/laptop~1/phone', 'sso adam', 'key app/ada'] as const)
       await deliveriesIn(core.store).add(deliveryOf(owner, { client: owner }));
-    const idsOf = async (of: string) =>
+    const idsOf = async (of: ClientText) =>
       (await exported(core, of)).values.flatMap(({ kind, id }) => (kind === 'deliveries' ? [id] : []));
     expect(await idsOf('sso ada')).toEqual(['sso ada', 'sso ada/laptop~1']);
     expect(await idsOf('key app')).toEqual([]);

@@ -23,7 +23,7 @@ const script: Script = async (sink) => {
   return turnEnd;
 };
 const search = { path: 'tools.0', maxUses: 5 };
-const asked = { search, isStreamed: true, client: 'key ada' };
+const asked = { search, isStreamed: true, client: 'key ada' as const };
 
 describe('The web searches of a job', () => {
   it('are limited by the day, and are in the stream and the end with their places and links', async () => {

@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { SearchServer } from '../../../../src/features/search/search-server.js';
+import type { ClientText } from '../../../../src/shared/client.js';
 import { systemClock } from '../../../../src/shared/clock.js';
 import { type McpMessage, rainPage, rainText, SearchMcpServer } from '../../../support/agents/search-mcp-server.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
@@ -19,7 +20,7 @@ function searcher(
   return {
     server,
     failures,
-    find: (query = 'rain', domains = {}, client = 'key ada') => server.find(query, domains, client, never),
+    find: (query = 'rain', domains = {}, client: ClientText = 'key ada') => server.find(query, domains, client, never),
   };
 }
 

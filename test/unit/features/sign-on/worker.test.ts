@@ -16,7 +16,11 @@ const line = (name: string, differences: Partial<WorkerPersonLine> = {}): Worker
 function createParts(personLines: WorkerPersonLine[] = [], { trusted = ['127.0.0.1'], isOwnJob = false } = {}) {
   const clock = new FakeClock();
   const primary = new FakePrimary({ signedOn: {} });
-  const users = { admit: async () => 'user zoe', name: async () => 'user zoe', admitProxy: async () => {} };
+  const users = {
+    admit: async () => 'user zoe' as const,
+    name: async () => 'user zoe' as const,
+    admitProxy: async () => {},
+  };
   const parts = { users, ownJobs: { isOf: async () => isOwnJob }, primary: primary.asPrimary, clock };
   const signOn = new SignOn('remote-user', 'remote-groups', parts);
   const keys = new KeyRing();

@@ -9,7 +9,7 @@ import { settled } from '../../../support/basics/settled.js';
 
 const change: ConversationChange = {
   type: 'fork',
-  client: 'alice',
+  client: 'key alice',
   id: 'b',
   origin: 'a',
   origins: 'a 2',
@@ -20,7 +20,7 @@ const change: ConversationChange = {
 const turn: ConversationChange = {
   type: 'turn',
   id: 'a',
-  client: 'alice',
+  client: 'key alice',
   system: null,
   createdAt: 1,
   messageCount: 4,

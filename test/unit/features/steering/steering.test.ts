@@ -138,11 +138,18 @@ describe('Too many messages to an answer', () => {
 });
 
 describe('A message that is repeated with its key after the answer has ended', () => {
-  const order = { of: 'conversation', id: 'c', client: 'ada', interrupt: false, key: 'k', text: 'once' } as const;
+  const order = {
+    of: 'conversation',
+    id: 'c',
+    client: 'key ada' as const,
+    interrupt: false,
+    key: 'k',
+    text: 'once',
+  } as const;
 
   function partWith(jobs: { ended?: boolean; known?: readonly string[] }) {
     const { job, end } = someJob();
-    const request = { operation: 'chat', client: 'ada', model: null, schema: null, effort: null };
+    const request = { operation: 'chat', client: 'key ada' as const, model: null, schema: null, effort: null };
     const running = { turnControl: job, isRunning: true, addedTexts: [], hasStarted: true, turn: null };
     const open = { signal: job.signal, ...running, conversationId: 'c', background: null, request };
     const clientJobs = {
@@ -173,7 +180,7 @@ describe('A message that is repeated with its key after the answer has ended', (
     await new Promise(setImmediate);
     jobs.ended = true;
     expect(await findTurn(order)).toEqual({ repeated: null });
-    for (const other of [{ text: 'twice' }, { key: 'other' }, { client: 'bob' }, { key: null }])
+    for (const other of [{ text: 'twice' }, { key: 'other' }, { client: 'key bob' as const }, { key: null }])
       await expect(findTurn({ ...order, ...other })).rejects.toMatchObject({ code: 'turn_ended' });
   });
 
@@ -203,7 +210,7 @@ describe('The turn after an answer', () => {
     const parts = { clientJobs, store, ...checks, ...more } as unknown as Parts;
     const { findTurn } = steeringPart(parts).handlers;
     const text = interrupt ? null : 'more';
-    const found = await findTurn({ of: 'conversation', id: 'c', client: 'ada', interrupt, text, key: null });
+    const found = await findTurn({ of: 'conversation', id: 'c', client: 'key ada', interrupt, text, key: null });
     return 'next' in found ? found.next : 'repeated';
   }
 

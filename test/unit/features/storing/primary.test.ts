@@ -1,6 +1,7 @@
 import { createStoring } from '../../../../src/features/storing/primary.js';
 import { Clients } from '../../../../src/primary/access/clients.js';
 import type { PrimaryCore } from '../../../../src/primary/features/feature.js';
+import type { ClientText } from '../../../../src/shared/client.js';
 import { digestOf, plainOptions } from '../../../../src/shared/config/api-keys.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { jobRequest, plainForm } from '../../../support/jobs/job-records.js';
@@ -10,7 +11,7 @@ const on = { featureOptions: {} };
 
 /** Creates the part for clients with these options. `isShared`: whether several hosts share the store. */
 function partWith(options: Readonly<Record<string, object>>, groups: readonly object[] = [], isShared = false) {
-  const clients = { optionsOf: (client: string) => options[client] ?? on, groupsOf: () => groups };
+  const clients = { optionsOf: (client: ClientText) => options[client] ?? on, groupsOf: () => groups };
   const store = { isShared };
   return createStoring({ clients, store } as unknown as PrimaryCore);
 }
@@ -43,10 +44,20 @@ describe('A client', () => {
     const groupLines = [{ name: 'lab', featureOptions: { store: 'off' } }];
     const settings = { apiKeys: [], namedKeys: [], groupLines, personLines: [], needsKey: true };
     const clients = new Clients({ ...settings, rateMaxRequests: 0, rateWindowMs: 1000 }, new FakeClock());
-    const key = { ...plainOptions, name: 'laptop', digest: digestOf('laptop'), client: 'sso ada/laptop~1', groups: [] };
+    const key = {
+      ...plainOptions,
+      name: 'laptop',
+      digest: digestOf('laptop'),
+      client: 'sso ada/laptop~1' as const,
+      groups: [],
+    };
     clients.replaceAddedKeys([key]); // made before the group had a line
     clients.recordPerson('sso ada', ['lab']);
     const part = createStoring({ clients, store: { isShared: false } } as unknown as PrimaryCore);
-    expect(['sso ada', key.client, 'sso eve'].map((client) => part.mayStore?.(client))).toEqual([false, false, true]);
+    expect((['sso ada', key.client, 'sso eve'] as const).map((client) => part.mayStore?.(client))).toEqual([
+      false,
+      false,
+      true,
+    ]);
   });
 });

@@ -1,4 +1,5 @@
 import { Callbacks } from '../../../../src/features/webhooks/callbacks.js';
+import type { ClientText } from '../../../../src/shared/client.js';
 import { jobDone, jobRequest } from '../../../support/jobs/job-records.js';
 
 const url = 'https://example.org/hooks/a';
@@ -16,7 +17,7 @@ describe('A callback of a background job', () => {
     const { callbacks } = createCallbacks();
     callbacks.check('key ada/x', url);
     callbacks.check('user bob', undefined);
-    const refused = (client: string, to: string) => () => callbacks.check(client, to);
+    const refused = (client: ClientText, to: string) => () => callbacks.check(client, to);
     expect(refused('user bob', url)).toThrow('needs an API key with the option webhooks');
     expect(refused('key ada/x', 'https://evil.example/hooks/a')).toThrow('begins with https://example.org/hooks/');
     expect(() => createCallbacks(false).callbacks.check('key ada/x', url)).toThrow('MODEL_API_WEBHOOK_SECRET');
@@ -28,7 +29,7 @@ describe('A callback of a background job', () => {
     const job = { id: 'j1', request, end: jobDone({ text: 'a secret answer' }) };
     callbacks.jobEnded({ ...job, callbackUrl: undefined });
     callbacks.jobEnded({ ...job, callbackUrl: url });
-    const data = { job_id: 'j1', client: 'key ada/x', outcome: 'ok' };
+    const data = { job_id: 'j1', client: 'key ada/x' as const, outcome: 'ok' };
     expect(sent).toMatchObject([[{ id: 'callback_j1', client: 'key ada', type: 'job.ended', data }, url]]);
     expect(JSON.stringify(sent)).not.toContain('secret');
     starts.clear();

@@ -4,6 +4,7 @@ import type { AttemptResult } from '../../../../src/features/webhooks/post.js';
 import { type Notice, Webhooks } from '../../../../src/features/webhooks/webhooks.js';
 import { MemoryTable } from '../../../../src/primary/store/memory/memory-table.js';
 import { withResolvers } from '../../../../src/shared/async.js';
+import { type ClientText, noClient } from '../../../../src/shared/client.js';
 import { storeUnavailable } from '../../../../src/shared/errors.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { LogBook } from '../../../support/basics/log-book.js';
@@ -43,7 +44,7 @@ function webhooksFor(...answers: readonly (AttemptResult | typeof hangs)[]) {
   return { webhooks, parts, clock, log, store, sent, ids, state };
 }
 
-function notice(id: string, client = ''): Notice {
+function notice(id: string, client: ClientText = noClient): Notice {
   return { id, client, type: 'budget.used_up', data: { client: 'ada' } };
 }
 

@@ -5,7 +5,7 @@ import { RelayError } from '../../../../src/shared/errors.js';
 
 const claude: NamedRoute = { cli: { name: 'claude', accountName: 'work' }, label: 'opus' };
 const codex: NamedRoute = { cli: { name: 'codex', accountName: '' }, label: null };
-const request = { client: 'key ada', requestId: 'r1', model: 'opus', conversationId: null };
+const request = { client: 'key ada' as const, requestId: 'r1', model: 'opus', conversationId: null };
 const direct = { route: claude, passed: [] };
 
 function createReasons(): JobReasons {

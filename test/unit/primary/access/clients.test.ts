@@ -1,4 +1,5 @@
 import { Clients, sameKeys } from '../../../../src/primary/access/clients.js';
+import { type ClientText, noClient } from '../../../../src/shared/client.js';
 import { type ApiKey, digestOf, type GroupLine, plainOptions } from '../../../../src/shared/config/api-keys.js';
 import { readKeysFile } from '../../../../src/shared/config/keys-file.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
@@ -29,7 +30,7 @@ describe('The options of a client', () => {
 
   it('are empty if it has no key, whatever its name is', () => {
     const clients = clientsWith([keyOf('ada', own)]);
-    for (const client of ['user ada', 'address ada', 'ada', 'key bob', '']) {
+    for (const client of ['user ada', 'address ada', 'made ada', 'key bob', noClient] as const) {
       expect(clients.optionsOf(client)).toMatchObject(none);
     }
   });
@@ -45,10 +46,10 @@ describe('The options of a client', () => {
     const { groupLines } = readKeysFile('@bio each=tokens:9/day each=rate:5/1', keyOptions);
     const lower = readKeysFile('@bio each=tokens:3/day each=rate:5/1', keyOptions);
     const clients = new Clients({ ...cap, ...nothing, groupLines, needsKey: true, keyOptions }, clock);
-    const identity = { client: 'made ada~1', groups: [], group: 'bio', needsGroup: true };
+    const identity = { client: 'made ada~1' as const, groups: [], group: 'bio', needsGroup: true };
     const rate = { maxRequests: 2, windowMs: 1000 };
     const key = { ...keyOf('ada'), ...identity, rate, featureOptions: { tokens: '5/day' } };
-    const unbounded = { ...keyOf('bob'), ...identity, client: 'made bob~1', needsGroup: false };
+    const unbounded = { ...keyOf('bob'), ...identity, client: 'made bob~1' as const, needsGroup: false };
     clients.replaceAddedKeys([key, { ...unbounded, featureOptions: { tokens: '5/day' } }]);
     expect(clients.optionsOf('made ada~1')).toMatchObject({ rate, featureOptions: { tokens: '5/day' } });
     clients.replaceNamedKeys(lower);
@@ -69,9 +70,10 @@ describe('The groups whose lines apply to a person', () => {
   it('are those of a stored job until the person sends a request', () => {
     const { groupLines } = readKeysFile('@bio each=tokens:9/day running=1', keyOptions);
     const clients = new Clients({ ...cap, ...nothing, groupLines, needsKey: true }, clock);
-    const namesOf = (client: string) => clients.groupsOf(client).map(({ name }) => name);
+    const namesOf = (client: ClientText) => clients.groupsOf(client).map(({ name }) => name);
     expect(namesOf('sso ada')).toEqual([]);
-    for (const client of ['sso ada', 'key ada', 'address ada']) clients.recordJobGroups({ client, groups: ['bio'] });
+    for (const client of ['sso ada', 'key ada', 'address ada'] as const)
+      clients.recordJobGroups({ client, groups: ['bio'] });
     expect(namesOf('sso ada')).toEqual(['bio']);
     expect(clients.optionsOf('sso ada').featureOptions).toEqual({ tokens: '9/day' });
     expect([namesOf('key ada'), namesOf('address ada')]).toEqual([[], []]);
@@ -83,7 +85,7 @@ describe('The groups whose lines apply to a person', () => {
   const linesOf = (...names: string[]) => names.map((name) => ({ name, featureOptions: {} }));
   const line = { ...plainOptions, name: 'eve', group: 'art' };
   const made = {
-    ...{ ...keyOf('laptop'), client: 'sso ada/laptop~1', owner: 'sso ada' },
+    ...{ ...keyOf('laptop'), client: 'sso ada/laptop~1' as const, owner: 'sso ada' },
     ...{ madeAt: 0, groups: ['biology', 'gone'] },
   };
   const people = new Clients(
@@ -97,7 +99,7 @@ describe('The groups whose lines apply to a person', () => {
   );
   people.replaceAddedKeys([made, { ...made, ...keyOf('phone', { group: 'art' }), client: 'made phone~2' }]);
 
-  it.each<[client: string, named: string[], groups: string[]]>([
+  it.each<[client: ClientText, named: string[], groups: string[]]>([
     ['sso ada', ['lab', 'biology', 'art', 'biology'], ['biology', 'art']],
     ['sso ada', ['*'], []],
     ['sso ada', [], []],
@@ -107,12 +109,12 @@ describe('The groups whose lines apply to a person', () => {
     ['made phone~2', [], ['biology', 'art']],
     ['key laptop', [], []],
     ['user ada', [], []],
-  ])('are those that have a line: %s in %j', (client, named, groups) => {
+  ] as const)('are those that have a line: %s in %j', (client, named, groups) => {
     expect(people.countedGroupsOf(client, named)).toEqual(groups);
   });
 
   it('are those of the last request, in a report', () => {
-    const namesOf = (client: string) => people.groupsOf(client).map(({ name }) => name);
+    const namesOf = (client: ClientText) => people.groupsOf(client).map(({ name }) => name);
     expect(namesOf('sso ada')).toEqual(['biology', '*']); // as when the laptop's key was made
     expect(namesOf('sso bob')).toEqual(['*']);
     people.recordPerson('sso ada', ['art', 'lab', 'biology']);
@@ -150,7 +152,8 @@ describe('The options of a person', () => {
     expect(clients.optionsOf('sso bob')).toMatchObject({ maxQueued: 7 });
     clients.recordPerson('sso ada', []);
     expect(clients.optionsOf('sso ada')).toMatchObject({ weight: 2 });
-    for (const client of ['key ada', 'user bob', 'address bob']) expect(clients.optionsOf(client)).toMatchObject(none);
+    for (const client of ['key ada', 'user bob', 'address bob'] as const)
+      expect(clients.optionsOf(client)).toMatchObject(none);
   });
 
   it('change with the keys file', () => {
@@ -183,7 +186,13 @@ describe('The keys for the workers', () => {
   it('are the configured ones and those of the keys file', () => {
     const clients = clientsWith([keyOf('ada', own)]);
     const common = { scopes: ['ask', 'chat'], hasSubclients: false, expiresAt: null };
-    const fixed = { name: 'default', client: 'key default', digest: digestOf('default'), isCapped: false, ...common };
+    const fixed = {
+      name: 'default',
+      client: 'key default' as const,
+      digest: digestOf('default'),
+      isCapped: false,
+      ...common,
+    };
     expect(clients.workerKeys.keys).toEqual([
       fixed,
       { name: 'ada', client: 'key ada', digest: digestOf('ada'), isCapped: true, ...common },
@@ -211,16 +220,16 @@ describe('The keys for the workers', () => {
 describe('The access of a client', () => {
   const day = 86_400_000;
   const line = (name: string, options: Partial<ApiKey> = {}) => ({ ...plainOptions, name, ...options });
-  const madeKey = (name: string, owner: string) => {
-    const client = `${owner}/${name}~8f2a11c09b3e`;
+  const madeKey = (name: string, owner: ClientText) => {
+    const client = `${owner}/${name}~8f2a11c09b3e` as const;
     return { ...keyOf(name), owner, client, madeAt: 0, groups: [] };
   };
 
   it('ends when its key is removed, or has expired, also for its sub-clients', () => {
     const clients = clientsWith([keyOf('ada'), keyOf('bob', { expiresAt: day })]);
-    expect(['key ada', 'key ada/x', 'key bob', 'key zoe'].map((client) => clients.hasAccess(client, 0))).toEqual([
-      ...[true, true, true, false],
-    ]);
+    expect(
+      (['key ada', 'key ada/x', 'key bob', 'key zoe'] as const).map((client) => clients.hasAccess(client, 0)),
+    ).toEqual([...[true, true, true, false]]);
     expect([clients.hasAccess('key bob', day), clients.hasAccess('key bob/x', day)]).toEqual([false, false]);
     clients.replaceNamedKeys(noLines);
     expect(() => clients.checkAccess('key ada/x', 0)).toThrow('was removed, or has expired');
@@ -228,7 +237,12 @@ describe('The access of a client', () => {
   });
 
   it('ends for a key that needs its group when the group has no line', () => {
-    const key = { ...madeKey('eve', 'sso ada'), client: 'made eve~8f2a11c09b3e', group: 'bio101', needsGroup: true };
+    const key = {
+      ...madeKey('eve', 'sso ada'),
+      client: 'made eve~8f2a11c09b3e' as const,
+      group: 'bio101',
+      needsGroup: true,
+    };
     const clients = new Clients(
       { ...cap, ...nothing, groupLines: [{ name: 'bio101', featureOptions: {} }], needsKey: true },
       clock,
@@ -255,7 +269,7 @@ describe('The access of a client', () => {
     const clients = new Clients({ ...cap, ...nothing, needsKey: true }, clock);
     const key = madeKey('laptop', 'sso ada');
     clients.replaceAddedKeys([key]);
-    const [client = ''] = clients.keyClients;
+    const [client = noClient] = clients.keyClients;
     const validKeys = () => clients.workerKeys.keys?.filter(({ expiresAt }) => (expiresAt ?? day) >= day).length;
     expect([client.startsWith('sso ada/'), clients.hasAccess(client, 0), validKeys()]).toEqual([true, true, 1]);
     clients.replaceNamedKeys({ ...noLines, personLines: [line('ada', { expiresAt: 1 })] });
@@ -279,7 +293,8 @@ describe('The access of a client', () => {
     clients.replaceAddedKeys([]);
     expect(clients.hasAccess('made laptop~8f2a11c09b3e', 0)).toBe(false);
     const open = new Clients({ ...cap, ...nothing, needsKey: false }, clock);
-    for (const client of ['user ada', 'address 127.0.0.1', 'key old']) expect(open.hasAccess(client, 0)).toBe(true);
+    for (const client of ['user ada', 'address 127.0.0.1', 'key old'] as const)
+      expect(open.hasAccess(client, 0)).toBe(true);
   });
 });
 
@@ -361,7 +376,7 @@ describe('A group with a line', () => {
     ] as const)
       clients.recordPerson(`sso ${name}`, groups);
     const accepted = (now: number) =>
-      ['key ada', 'key ada/x', 'key eve', 'sso joe', 'sso ann', 'sso own', 'user ada'].filter((client) =>
+      (['key ada', 'key ada/x', 'key eve', 'sso joe', 'sso ann', 'sso own', 'user ada'] as const).filter((client) =>
         clients.hasAccess(client, now),
       );
     expect(accepted(expiresAt - 1)).toHaveLength(7);
@@ -391,7 +406,7 @@ describe('A group with a line', () => {
       ['key ada', 'key bob', 'group institute'],
       ['key ada', 'key bob', 'group bio101'],
     ]);
-    for (const client of ['sso joe', 'key ada']) {
+    for (const client of ['sso joe', 'key ada'] as const) {
       expect(clients.groupsOf(client).map(({ name }) => name)).toEqual(['bio101', 'institute']);
       expect(clients.optionsOf(client)).toMatchObject({ weight: 4, maxQueued: 9 });
       expect(clients.groupModelsOf(client)).toEqual([['a']]);
@@ -400,7 +415,10 @@ describe('A group with a line', () => {
       line.name === 'institute' ? { ...line, expiresAt: time.now() + day } : line,
     );
     clients.replaceNamedKeys({ ...noLines, keys: clients.namedKeys, groupLines });
-    expect(['key ada', 'sso joe'].map((client) => clients.hasAccess(client, time.now() + day))).toEqual([false, false]);
+    expect((['key ada', 'sso joe'] as const).map((client) => clients.hasAccess(client, time.now() + day))).toEqual([
+      false,
+      false,
+    ]);
     expect(() => clients.checkAccess('key ada', time.now() + day)).toThrow('the group institute ended at');
   });
 

@@ -3,6 +3,7 @@ import { readMadeKeys } from '../../../../src/features/keys-api/records.js';
 import { Clients } from '../../../../src/primary/access/clients.js';
 import { FileFaults } from '../../../../src/primary/access/file-faults.js';
 import { keysListener } from '../../../../src/primary/access/keys-file.js';
+import type { ClientText } from '../../../../src/shared/client.js';
 import { digestOf } from '../../../../src/shared/config/api-keys.js';
 import { KeyRing } from '../../../../src/worker/access/keys.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
@@ -64,7 +65,7 @@ async function createService(reportsCosts = true) {
     reportsCosts,
     findWarnings: () => [],
   });
-  const hasBudget = (client: string) => {
+  const hasBudget = (client: ClientText) => {
     try {
       budgets.checkBudget({ client });
       return true;
@@ -144,7 +145,7 @@ describe('After a change of the keys file', () => {
 
 describe('After a change of the keys made over HTTP', () => {
   const rowOf = (name: string) => ({
-    ...{ name, client: `made ${name}~1`, digest: digestOf(name), owner: 'key root' },
+    ...{ name, client: `made ${name}~1` as const, digest: digestOf(name), owner: 'key root' },
     ...{ made_at: '2026-11-27T21:00:00.000Z', groups: ['physics'], options: { scopes: 'ask', rate: '5/60' } },
   });
   type Row = ReturnType<typeof rowOf>;

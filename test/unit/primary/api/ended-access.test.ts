@@ -1,13 +1,14 @@
 import { Clients } from '../../../../src/primary/access/clients.js';
 import { endJobsWithoutAccess } from '../../../../src/primary/api/ended-access.js';
+import type { ClientText } from '../../../../src/shared/client.js';
 import { digestOf, plainOptions } from '../../../../src/shared/config/api-keys.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { jobRequest } from '../../../support/jobs/job-records.js';
 
 it('The jobs and idle processes of clients without access end, and those of others go on', () => {
   const ended: string[] = [];
-  const clients = ['key ada', 'key bob'];
-  const end = (what: string) => (isAmong: (client: string) => boolean) =>
+  const clients = ['key ada', 'key bob'] as const;
+  const end = (what: string) => (isAmong: (client: ClientText) => boolean) =>
     void ended.push(...clients.filter(isAmong).map((client) => `${what} of ${client}`));
   const callers = clients.map((client) => ({
     request: jobRequest({ client }),
@@ -19,7 +20,7 @@ it('The jobs and idle processes of clients without access end, and those of othe
   }));
   const pool = { endSessionsOf: end('processes') };
   const parts = {
-    clients: { hasAccess: (client: string) => client === 'key bob' },
+    clients: { hasAccess: (client: ClientText) => client === 'key bob' },
     openJobs: { callers },
     localJobs: { background: background },
     logins: { all: [{ pool }] },
@@ -32,7 +33,7 @@ it('The jobs and idle processes of a key end when it expires, as those of a revo
   const clock = new FakeClock();
   const expiresAt = clock.now() + 1000;
   const keyOf = (name: string, more: object) => ({ name, digest: digestOf(name), ...plainOptions, ...more });
-  const made = { groups: [], client: 'made ci~1', expiresAt };
+  const made = { groups: [], client: 'made ci~1' as const, expiresAt };
   const clients = new Clients(
     {
       ...{ rateMaxRequests: 0, rateWindowMs: 1000, needsKey: true, groupLines: [], apiKeys: [] },
@@ -42,9 +43,9 @@ it('The jobs and idle processes of a key end when it expires, as those of a revo
     clock,
   );
   clients.replaceAddedKeys([{ ...keyOf('ci', {}), ...made }]);
-  const all = ['key ada', 'key ada/user', 'made ci~1', 'sso eve', 'key bob'];
+  const all = ['key ada', 'key ada/user', 'made ci~1', 'sso eve', 'key bob'] as const;
   const lists: Record<'jobs' | 'background' | 'processes', string[]> = { jobs: [], background: [], processes: [] };
-  const endSessionsOf = (isAmong: (client: string) => boolean) => void lists.processes.push(...all.filter(isAmong));
+  const endSessionsOf = (isAmong: (client: ClientText) => boolean) => void lists.processes.push(...all.filter(isAmong));
   const callers = all.map((client) => ({ request: jobRequest({ client }), cut: () => void lists.jobs.push(client) }));
   const logins = { all: [{ pool: { endSessionsOf } }] };
   const background = all.map((client) => ({

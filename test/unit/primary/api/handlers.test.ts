@@ -4,6 +4,7 @@ import { jobHandlers } from '../../../../src/features/background/primary.js';
 import { apiHandlers, type Services } from '../../../../src/primary/api/handlers.js';
 import { oneHostGate } from '../../../../src/primary/conversations/turn-gate.js';
 import { JobEntry, type JobEntryParts } from '../../../../src/primary/jobs/job-entry.js';
+import type { ClientText } from '../../../../src/shared/client.js';
 import { invalid, RelayError } from '../../../../src/shared/errors.js';
 import type { JobRequest } from '../../../../src/shared/job.js';
 import { phases } from '../../../../src/shared/phase.js';
@@ -21,7 +22,7 @@ function createHandlers(services: object = {}) {
     countBudgetRefusal: () => told.push('refused by its budget'),
     countRateLimited: () => told.push('rate limited'),
   };
-  const usage = { countRefusal: (client: string) => told.push(`refused ${client}`) };
+  const usage = { countRefusal: (client: ClientText) => told.push(`refused ${client}`) };
   const clientMetrics = { countRefusal: () => told.push('refused client') };
   const catalog = { resolveRequest: (request: JobRequest) => request };
   const clients = { checkAccess: () => {}, countedGroupsOf: () => [], recordPerson: () => {} };
@@ -79,7 +80,7 @@ describe('A job that a worker requests', () => {
       expect(told).toEqual(['run']);
     } else {
       await expect(running).rejects.toMatchObject({ code: 'shutting_down', retryAfterSeconds: 7 });
-      expect(told).toEqual(['refused', 'refused in features', 'refused a', 'refused client']);
+      expect(told).toEqual(['refused', 'refused in features', 'refused key a', 'refused client']);
     }
   });
 
@@ -90,7 +91,7 @@ describe('A job that a worker requests', () => {
   });
 
   it.each([
-    [new RelayError('concurrency_limited', 'full'), ['refused in features', 'refused a', 'refused client']],
+    [new RelayError('concurrency_limited', 'full'), ['refused in features', 'refused key a', 'refused client']],
     [invalid('prompt', 'is too long'), []],
   ])('is counted for its client if and only if it was refused for lack of space: %s', async (failure, counted) => {
     const run = () => {
@@ -110,7 +111,7 @@ describe('A job that a worker requests', () => {
     await expect(handlers.run(jobRequest(), signal)).rejects.toBe(spent);
     const form = { route: '/ask', model: null, isStructured: false } as const;
     await expect(handlers.accept({ job: jobRequest(), form })).rejects.toBe(spent);
-    const counted = ['refused by its budget', 'refused in features', 'refused a', 'refused client'];
+    const counted = ['refused by its budget', 'refused in features', 'refused key a', 'refused client'];
     expect(told).toEqual([...counted, ...counted]);
   });
 
@@ -145,13 +146,14 @@ describe('A job that a worker requests', () => {
       throw failure;
     };
     const knownModels = {
-      explain: async ({ code, message }: RelayError, client: string) => new RelayError(code, `${message} to ${client}`),
+      explain: async ({ code, message }: RelayError, client: ClientText) =>
+        new RelayError(code, `${message} to ${client}`),
     };
     const background = { accept: async () => refuse() };
     const { handlers } = createHandlers({ runner: { run: refuse }, background, knownModels });
-    await expect(handlers.run(jobRequest(), signal)).rejects.toThrow('model: is not known to a');
+    await expect(handlers.run(jobRequest(), signal)).rejects.toThrow('model: is not known to key a');
     const accepting = handlers.accept({ job: jobRequest(), form: { route: '/ask', model: null, isStructured: false } });
-    await expect(accepting).rejects.toThrow('model: is not known to a');
+    await expect(accepting).rejects.toThrow('model: is not known to key a');
   });
 });
 
@@ -166,7 +168,7 @@ it.each([
 });
 
 it('A wrong key is counted for its caller', async () => {
-  const { handlers } = createHandlers({ keyAttempts: { recordWrongKey: (caller: string) => caller.length } });
+  const { handlers } = createHandlers({ keyAttempts: { recordWrongKey: (caller: ClientText) => caller.length } });
   expect(await handlers.wrongKey({ caller: 'user ada' })).toEqual({ blockedSeconds: 8 });
 });
 
@@ -184,7 +186,7 @@ describe('The health', () => {
     const records: unknown[] = [];
     const features = { handlers: {}, beforeAct: async (act: unknown) => void records.push(act) };
     const { handlers } = createHandlers({ status, recheck, features });
-    const by = { client: 'key root', isAdmin: true, requestId: 'r' };
+    const by = { client: 'key root' as const, isAdmin: true, requestId: 'r' };
     expect(await handlers.recheck({ by })).toEqual({ text: '{"status":"ok"}', isUsable: true });
     expect(records).toEqual([{ act: 'health_rechecked', by: 'key root', target: null, request_id: 'r' }]);
   });
@@ -196,10 +198,10 @@ describe('The health', () => {
 });
 
 describe('The usage', () => {
-  it.each([
-    [['admin'] as const, null],
-    [['ask', 'chat'] as const, 'user bob'],
-    [['ask', 'chat'] as const, 'key ada/x'],
+  it.each<[scopes: ('admin' | 'ask' | 'chat')[] | null, client: ClientText | null]>([
+    [['admin'], null],
+    [['ask', 'chat'], 'user bob'],
+    [['ask', 'chat'], 'key ada/x'],
     [null, 'user bob'],
   ])('contains all clients for an admin, else only the one that asks (scopes: %p, %p)', async (scopes, client) => {
     const { handlers } = createHandlers({

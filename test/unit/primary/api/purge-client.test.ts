@@ -5,6 +5,7 @@ import type { StoreUpkeep } from '../../../../src/primary/store/contract/store.j
 import { noBill } from '../../../../src/primary/store/contract/usage.js';
 import { memoryUpkeep } from '../../../../src/primary/store/memory/memory-store.js';
 import type { OperatorAct } from '../../../../src/shared/acts.js';
+import type { ClientText } from '../../../../src/shared/client.js';
 import { loadConfig } from '../../../../src/shared/config/config.js';
 import { storeUnavailable } from '../../../../src/shared/errors.js';
 import type { JobRequest } from '../../../../src/shared/job.js';
@@ -16,8 +17,8 @@ import { StoreHarness } from '../../../support/stores/conversations.js';
 function createParts(upkeep: StoreUpkeep) {
   const harness = new StoreHarness({ maxConversations: 1000 });
   const done: string[] = [];
-  const endSessionsOf = (isAmong: (client: string) => boolean) =>
-    void done.push(...['alice', 'bob'].filter(isAmong).map((client) => `processes of ${client}`));
+  const endSessionsOf = (isAmong: (client: ClientText) => boolean) =>
+    void done.push(...(['key alice', 'key bob'] as const).filter(isAmong).map((client) => `processes of ${client}`));
   const parts: PurgedParts = {
     conversations: harness.store,
     features: { purge: async () => ({ jobs: 3 }) },
@@ -41,16 +42,16 @@ describe('A client that is purged', () => {
   it('is removed from memory and the store, while others are not', async () => {
     const { parts, harness, done } = createParts(memoryUpkeep({ idempotency: answers, responses }));
     for (let count = 0; count < 250; count++) harness.chat();
-    const report = await purgeClient(parts, 'alice');
+    const report = await purgeClient(parts, 'key alice');
     expect(report).toEqual({
-      client: 'alice',
+      client: 'key alice',
       removed: { conversations: 250, jobs: 3, idempotency: 2, responses: 4, usage: 1 },
       copies: ['old.db'],
     });
     expect(harness.store.counts.conversations).toBe(0);
     expect(done).toEqual(['processes of alice', 'add', 'forget']);
     harness.chat();
-    expect((await purgeClient(parts, 'bob')).removed.conversations).toBe(0);
+    expect((await purgeClient(parts, 'key bob')).removed.conversations).toBe(0);
     expect(harness.store.counts.conversations).toBe(1);
   });
 
@@ -59,7 +60,9 @@ describe('A client that is purged', () => {
       ...memoryUpkeep({ idempotency: answers, responses }),
       purge: () => Promise.reject(storeUnavailable()),
     };
-    await expect(purgeClient(createParts(broken).parts, 'alice')).rejects.toMatchObject({ code: 'store_unavailable' });
+    await expect(purgeClient(createParts(broken).parts, 'key alice')).rejects.toMatchObject({
+      code: 'store_unavailable',
+    });
   });
 
   it('is counted with the data of other hosts in the shared store', async () => {
@@ -67,7 +70,7 @@ describe('A client that is purged', () => {
       ...memoryUpkeep({ idempotency: answers, responses }),
       purge: async () => ({ conversations: 7, usage: 0 }),
     };
-    const { removed } = await purgeClient(createParts(shared).parts, 'alice');
+    const { removed } = await purgeClient(createParts(shared).parts, 'key alice');
     expect(removed).toEqual({ conversations: 7, jobs: 3, usage: 1 });
   });
 });
@@ -76,7 +79,7 @@ it('A purge of a person also removes the data of the own keys, even deleted ones
   const purged: string[] = [];
   const removals = new Removals();
   const ledger = new UsageLedger(new FakeClock());
-  for (const client of ['sso ada', 'sso ada/old~1', 'sso eve/ada~1', 'key ada']) ledger.countRefusal(client);
+  for (const client of ['sso ada', 'sso ada/old~1', 'sso eve/ada~1', 'key ada'] as const) ledger.countRefusal(client);
   const upkeep: StoreUpkeep = {
     ...memoryUpkeep({}),
     clientsWith: async (owner) => (owner === 'sso ada' ? ['sso ada/new~2/phone'] : []),
@@ -96,7 +99,7 @@ it('A purge of a person also removes the data of the own keys, even deleted ones
   const cut = () => void callers.pop();
   callers.push({ request: jobRequest({ client: 'sso ada/new~2' }), cut });
   const cancelled: string[] = [];
-  const background = ['sso ada/old~1', 'sso eve/ada~1'].map((client) => ({
+  const background = (['sso ada/old~1', 'sso eve/ada~1'] as const).map((client) => ({
     request: { client },
     background: { cancel: () => void cancelled.push(client) },
   }));
@@ -106,14 +109,14 @@ it('A purge of a person also removes the data of the own keys, even deleted ones
     features: {
       ...parts.features,
       beforeAct: async (act) => void acts.push(act),
-      removeClients: async (isAmong) => ({ keys: ['sso ada/new~2', 'made ada~3'].filter(isAmong).length }),
+      removeClients: async (isAmong) => ({ keys: (['sso ada/new~2', 'made ada~3'] as const).filter(isAmong).length }),
     },
     removals,
     hosts: null,
     openJobs: { callers },
     localJobs: { background },
   });
-  const by = { client: 'key root', isAdmin: true, requestId: '1' };
+  const by = { client: 'key root' as const, isAdmin: true, requestId: '1' };
   const clients = ['sso ada', 'sso ada/new~2', 'sso ada/old~1', 'sso ada/new~2/phone'];
   const removed = { files: 4, keys: 1 };
   expect(await purge({ client: 'sso ada', by })).toMatchObject({ client: 'sso ada', clients, removed });

@@ -6,7 +6,7 @@ import { workerSettingsSchema } from '../../../../src/shared/ipc/protocol.js';
 const keys = [
   {
     name: 'ada',
-    client: 'key ada',
+    client: 'key ada' as const,
     digest: 'ab12',
     scopes: ['ask' as const],
     isCapped: false,

@@ -29,7 +29,7 @@ function known({
 }
 
 async function messageOf(error: RelayError, options?: Known): Promise<string> {
-  return (await known(options).explain(error, 'a')).message;
+  return (await known(options).explain(error, 'key a')).message;
 }
 
 describe('An unknown model', () => {
@@ -37,7 +37,7 @@ describe('An unknown model', () => {
     expect(await messageOf(invalid('model', 'must be one of a/x'))).toBe('model: must be one of a/x, b/y');
     const needs = invalid('model', 'must name a model of b, as in b/NAME');
     expect(await messageOf(needs)).toBe('model: must name a model of b, as in b/NAME; this service has a/x, b/y');
-    const explained = await known().explain(unknown, 'a');
+    const explained = await known().explain(unknown, 'key a');
     expect(explained).toMatchObject({ code: 'cli_error', reason: 'model_unknown', stderr: 'noise' });
     expect(explained.message).toBe('the model CLI reports: no such model; this service has a/x, b/y');
   });

@@ -19,7 +19,7 @@ describe('The logins of model CLIs without further ones', () => {
       [first, second],
       [first, second],
     ]);
-    const job = { client: 'key ada', sessionId: () => null, circuit: '', account: null };
+    const job = { client: 'key ada' as const, sessionId: () => null, circuit: '', account: null };
     expect([logins.choose(second, job)?.cli, logins.mayServe(second, 'key ada'), logins.firstOf(second)]).toEqual([
       second,
       true,

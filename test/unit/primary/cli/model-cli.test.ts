@@ -64,7 +64,7 @@ describe('Several model CLIs', () => {
       ['claude/opus', 'claude-opus', 'claude/claude-opus'],
       ['codex/gpt-5', 'codex-gpt-5', 'codex/codex-gpt-5'],
     ] as const) {
-      const { cli, adapterModel } = made.router.route({ model: asked, client: 'a' });
+      const { cli, adapterModel } = made.router.route({ model: asked, client: 'key a' });
       const launch = plainLaunch(adapterModel);
       const lease = await cli.acquire(launch, null, never);
       const end = await lease.turn({ ...turnOf('hello'), ...launch }, new TextBook(), never);
@@ -78,7 +78,7 @@ describe('Several model CLIs', () => {
     const { clis, router } = made;
     const live = () => clis.map(({ pool }) => pool.counts().live);
     const turn = async (model: string, messageCount: number) => {
-      const { cli, adapterModel } = router.route({ model, client: 'a' });
+      const { cli, adapterModel } = router.route({ model, client: 'key a' });
       const launch = plainLaunch(adapterModel);
       const state = { id: 'a', messageCount, launch };
       const lease = await cli.acquire(launch, messageCount === 0 ? null : state, never);

@@ -146,12 +146,12 @@ it('The names that an operator configures may be aliases, which resolve to their
   const aliases = { MODEL_API_MODEL_ALIASES: 'gpt-4o=echo,*=eliza' };
   const router = await routerOf([demo], { ...aliases, MODEL_API_ALLOWED_MODELS: 'gpt-4o,demo/eliza' }, ['gpt-4o', 'x']);
   expect([router.names.choice.allowed, router.names.choice.fallback]).toEqual([['echo', 'eliza'], 'echo']);
-  expect(router.modelsOf('a')).toEqual(['echo', 'x']);
-  const own = narrowed(router.names.choice, router.modelsOf('a'));
+  expect(router.modelsOf('key a')).toEqual(['echo', 'x']);
+  const own = narrowed(router.names.choice, router.modelsOf('key a'));
   expect(own.allowed).toEqual(['echo']);
   expect(() => modelFor(router.names.resolveName('anything'), own)).toThrow('must be one of echo');
   const several = await routerOf([demo, claude], { MODEL_API_MODEL_ALIASES: 'mini=claude/haiku' }, ['mini', 'echo']);
-  expect(several.modelsOf('a')).toEqual(['claude/haiku', 'demo/echo']);
+  expect(several.modelsOf('key a')).toEqual(['claude/haiku', 'demo/echo']);
 });
 
 describe('The model name "default"', () => {
@@ -161,14 +161,14 @@ describe('The model name "default"', () => {
     expect(modelFor('default', narrowed(choice, ['opus']))).toBe('opus');
     const plain = await routerOf([demo]);
     expect(modelFor('default', plain.names.choice)).toBeNull();
-    expect(plain.route({ model: 'default', client: 'a' })).toMatchObject({ cli: demo, adapterModel: null });
+    expect(plain.route({ model: 'default', client: 'key a' })).toMatchObject({ cli: demo, adapterModel: null });
   });
 
   it('is sent to the default CLI', async () => {
     const { choice } = (await routerOf([demo, claude], { MODEL_API_DEFAULT_MODEL: 'claude/haiku' })).names;
     expect(modelFor('default', choice)).toBe('claude/haiku');
     const router = await routerOf([demo, claude], {}, ['claude/opus']);
-    expect(router.route({ model: 'default', client: 'a' })).toMatchObject({ cli: claude, adapterModel: 'opus' });
+    expect(router.route({ model: 'default', client: 'key a' })).toMatchObject({ cli: claude, adapterModel: 'opus' });
   });
 
   it('is a real model if the operator allows one of that name', async () => {

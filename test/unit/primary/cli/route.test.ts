@@ -1,6 +1,7 @@
 import type { Adapter } from '../../../../src/primary/cli/contract/adapter.js';
 import { type AtLeastOne, modelFor, type NamedAdapter } from '../../../../src/primary/cli/models.js';
 import { ModelNames, ModelRouter } from '../../../../src/primary/cli/route.js';
+import type { ClientText } from '../../../../src/shared/client.js';
 import { loadConfig } from '../../../../src/shared/config/config.js';
 
 function cli(name: string, models: readonly string[] | null = null, needsModel = false): NamedAdapter {
@@ -13,9 +14,9 @@ const three = [claude, codex, local] as const;
 async function routerOf(
   clis: AtLeastOne<NamedAdapter>,
   env: Record<string, string> = {},
-  modelsOf: (client: string) => readonly string[] | null = () => null,
+  modelsOf: (client: ClientText) => readonly string[] | null = () => null,
 ) {
-  const optionsOf = (client: string) => ({ models: modelsOf(client) });
+  const optionsOf = (client: ClientText) => ({ models: modelsOf(client) });
   return new ModelRouter(new ModelNames(await loadConfig(env, async () => ''), clis), clis, optionsOf);
 }
 
@@ -47,7 +48,7 @@ describe('The public name of a model', () => {
 
 describe('A request to several CLIs', () => {
   it('is sent to the first one if it names no model, or to the configured default', async () => {
-    const request = { model: null, client: 'a' };
+    const request = { model: null, client: 'key a' as const };
     const plain = await routerOf(three);
     const first = {
       cli: claude,
@@ -73,14 +74,14 @@ describe('A request to several CLIs', () => {
   it('is sent to a model of its API key, and may name no other', async () => {
     const router = await routerOf(three, {}, () => ['codex/mini']);
     const route = { cli: codex, adapterModel: 'mini', publicModel: 'codex/mini' };
-    expect(router.route({ model: null, client: 'a' })).toMatchObject(route);
-    expect(() => router.checkModel(null, 'a')).not.toThrow();
-    expect(() => router.checkModel('opus', 'a')).toThrow('must be one of codex/mini (the models of its API key)');
+    expect(router.route({ model: null, client: 'key a' })).toMatchObject(route);
+    expect(() => router.checkModel(null, 'key a')).not.toThrow();
+    expect(() => router.checkModel('opus', 'key a')).toThrow('must be one of codex/mini (the models of its API key)');
   });
 
   it('has a route even if its model is not allowed', async () => {
     const router = await routerOf(three);
-    const request = { model: 'codex/gpt-6', client: 'a' };
+    const request = { model: 'codex/gpt-6', client: 'key a' as const };
     expect(router.route(request)).toMatchObject({ cli: codex, adapterModel: 'gpt-6' });
     expect(() => router.checkModel(request.model, request.client)).toThrow('must be one of codex/gpt-5, codex/mini');
   });
@@ -115,7 +116,7 @@ describe('A request to several CLIs', () => {
 describe('A request to one CLI', () => {
   const route = async (model: string | null, env = {}, models: readonly string[] | null = null) => {
     const router = await routerOf([claude], env, () => models);
-    return router.route({ model, client: 'a' });
+    return router.route({ model, client: 'key a' });
   };
 
   it('runs with the default of the CLI, which has no name, or with that of the operator', async () => {

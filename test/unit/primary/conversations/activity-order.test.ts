@@ -3,7 +3,7 @@ import { ActivityOrder } from '../../../../src/primary/conversations/conversatio
 import { randomNumbers } from '../../../support/basics/random.js';
 
 function conversationAt(activity: number): Conversation {
-  const conversation = new Conversation(`c${activity}`, 'alice', null, 0, 0);
+  const conversation = new Conversation(`c${activity}`, 'key alice', null, 0, 0);
   conversation.activity = activity;
   return conversation;
 }

@@ -1,3 +1,4 @@
+import type { ClientText } from '../../../../src/shared/client.js';
 import { failureOf, StoreHarness } from '../../../support/stores/conversations.js';
 
 const everyOneInUse = {
@@ -9,7 +10,7 @@ const everyOneInUse = {
 describe('A running turn', () => {
   it('may get more messages while its conversation is within its limit', () => {
     const harness = new StoreHarness({ maxBytesEach: 100 });
-    using turn = harness.open(harness.chat(null, 'alice', 'x'.repeat(50)), 'alice', 20);
+    using turn = harness.open(harness.chat(null, 'key alice', 'x'.repeat(50)), 'key alice', 20);
     expect([turn.fits(25), turn.fits(26)]).toEqual([true, false]);
   });
 });
@@ -48,7 +49,7 @@ describe('The limit on the number of conversations', () => {
     const id = harness.chat();
     const turn = harness.open(id);
     expect(failureOf(() => harness.open(null))).toMatchObject(everyOneInUse);
-    harness.store.remove(id, 'alice');
+    harness.store.remove(id, 'key alice');
     const next = harness.chat();
     turn.commit('More', 'Yes', 1);
     turn[Symbol.dispose]();
@@ -64,11 +65,11 @@ describe('The limit on the text of all conversations', () => {
 
   it('never evicts one in use, and refuses a message that could never be stored', () => {
     const harness = new StoreHarness({ maxBytes: 1000 });
-    const ids = Array.from({ length: 10 }, () => harness.chat(null, 'alice', text));
-    const turn = harness.open(ids[0] as string, 'alice', 800);
+    const ids = Array.from({ length: 10 }, () => harness.chat(null, 'key alice', text));
+    const turn = harness.open(ids[0] as string, 'key alice', 800);
     turn.commit('y'.repeat(800), 'Hello', 1);
     expect(ids.filter((id) => harness.has(id))).toEqual([ids[0]]);
-    const larger = () => harness.store.turn(ids[0] as string, 'alice', null, 100);
+    const larger = () => harness.store.turn(ids[0] as string, 'key alice', null, 100);
     expect(failureOf(larger)).toMatchObject({ code: 'validation_error', details: [{ path: 'message' }] });
     turn[Symbol.dispose]();
     expect(harness.store.counts).toMatchObject({ conversations: 1, bytes: 905 });
@@ -76,14 +77,14 @@ describe('The limit on the text of all conversations', () => {
 
   it('admits a new conversation of the full size, with its system text counted once', () => {
     const harness = new StoreHarness({ maxBytes: 1000 });
-    const begin = (bytes: number) => harness.store.turn(null, 'alice', 's'.repeat(600), bytes);
+    const begin = (bytes: number) => harness.store.turn(null, 'key alice', 's'.repeat(600), bytes);
     expect(failureOf(() => begin(400))).toBeNull();
     expect(failureOf(() => begin(401))).toMatchObject({ code: 'validation_error' });
   });
 
   it('is enforced as soon as a conversation is idle again, if all were in use', () => {
     const harness = new StoreHarness({ maxBytes: 1000 });
-    const [first = '', second = ''] = [395, 495].map((size) => harness.chat(null, 'alice', 'x'.repeat(size)));
+    const [first = '', second = ''] = [395, 495].map((size) => harness.chat(null, 'key alice', 'x'.repeat(size)));
     const turns = [harness.open(first), harness.open(second)];
     turns[1]?.commit('y'.repeat(195), 'Hello', 1);
     expect(harness.store.counts.bytes).toBe(1100);
@@ -101,22 +102,22 @@ describe('The limit on the text of one conversation', () => {
 
   it('refuses a turn that would exceed it, and the conversation stays readable', () => {
     const harness = new StoreHarness({ maxBytesEach: 100 });
-    const id = harness.chat(null, 'alice', 'x'.repeat(45)); // and `Hello`
-    expect(failureOf(() => harness.store.turn(id, 'alice', null, 51))).toMatchObject(tooLarge);
-    expect(harness.store.snapshot(id, 'alice').messageCount).toBe(2);
-    expect(failureOf(() => harness.store.turn(null, 'alice', 's'.repeat(60), 41))).toMatchObject(tooLarge);
-    expect(harness.chat(id, 'alice', 'x'.repeat(50))).toBe(id);
+    const id = harness.chat(null, 'key alice', 'x'.repeat(45)); // and `Hello`
+    expect(failureOf(() => harness.store.turn(id, 'key alice', null, 51))).toMatchObject(tooLarge);
+    expect(harness.store.snapshot(id, 'key alice').messageCount).toBe(2);
+    expect(failureOf(() => harness.store.turn(null, 'key alice', 's'.repeat(60), 41))).toMatchObject(tooLarge);
+    expect(harness.chat(id, 'key alice', 'x'.repeat(50))).toBe(id);
   });
 
   it('counts images throughout the life of the conversation', () => {
     const harness = new StoreHarness({ maxBytesEach: 100 });
     const image = { mediaType: 'image/png', data: 'A'.repeat(60), at: 0 } as const;
-    const turn = harness.open(null, 'alice', 62);
+    const turn = harness.open(null, 'key alice', 62);
     const { id } = turn.commit('Hi', 'Hello', 3, [image]);
     turn[Symbol.dispose]();
     expect(harness.store.counts.bytes).toBe('HiHello'.length + 60);
-    expect(failureOf(() => harness.store.turn(id, 'alice', null, 34))).toMatchObject(tooLarge);
-    harness.store.remove(id, 'alice');
+    expect(failureOf(() => harness.store.turn(id, 'key alice', null, 34))).toMatchObject(tooLarge);
+    harness.store.remove(id, 'key alice');
     expect(harness.store.counts.bytes).toBe(0);
   });
 
@@ -128,48 +129,49 @@ describe('The limit on the text of one conversation', () => {
     harness.chat(id);
     const bytes = 'HiHello'.length + '{"model":"eliza"}'.length;
     expect(harness.store.counts.bytes).toBe(bytes + 'HiHello'.length);
-    const fork = harness.fork(id, 'alice', 2);
+    const fork = harness.fork(id, 'key alice', 2);
     expect(harness.store.counts.bytes).toBe(2 * bytes + 'HiHello'.length);
-    harness.store.remove(id, 'alice');
+    harness.store.remove(id, 'key alice');
     expect(harness.store.counts.bytes).toBe(bytes);
-    harness.store.remove(fork.id, 'alice');
+    harness.store.remove(fork.id, 'key alice');
     expect(harness.store.counts.bytes).toBe(0);
   });
 
   it('is named in the error message, in MB', () => {
     const harness = new StoreHarness({ maxBytes: 10_000_000, maxBytesEach: 2.5 * 1024 ** 2 });
-    const { message } = failureOf(() => harness.store.turn(null, 'alice', null, 3_000_000)) ?? {};
+    const { message } = failureOf(() => harness.store.turn(null, 'key alice', null, 3_000_000)) ?? {};
     expect(message).toContain('larger than 2.5 MB');
   });
 });
 
 describe('The share of a client', () => {
-  function idsOf(harness: StoreHarness, owner: string, count: number): string[] {
+  function idsOf(harness: StoreHarness, owner: ClientText, count: number): string[] {
     return Array.from({ length: count }, () => harness.chat(null, owner));
   }
 
   it('is protected from a client with more, which evicts its conversations first, the least recently active one', () => {
     const harness = new StoreHarness({ maxConversations: 100 });
-    const modest = idsOf(harness, 'modest', 25);
-    const greedy = idsOf(harness, 'greedy', 1000);
-    expect(modest.filter((id) => harness.has(id, 'modest'))).toEqual(modest);
-    expect(greedy.filter((id) => harness.has(id, 'greedy'))).toEqual(greedy.slice(-75));
+    const modest = idsOf(harness, 'key modest', 25);
+    const greedy = idsOf(harness, 'key greedy', 1000);
+    expect(modest.filter((id) => harness.has(id, 'key modest'))).toEqual(modest);
+    expect(greedy.filter((id) => harness.has(id, 'key greedy'))).toEqual(greedy.slice(-75));
   });
 
   it('is used only by the conversations that the client still has', () => {
     const harness = new StoreHarness({ maxBytes: 1000 });
-    const small = harness.chat(null, 'former');
-    for (const size of [600, 600, 600]) harness.store.remove(harness.chat(null, 'former', 'x'.repeat(size)), 'former');
-    for (let count = 0; count < 5; count++) harness.chat(null, 'greedy', 'x'.repeat(300));
-    expect(harness.has(small, 'former')).toBe(true);
+    const small = harness.chat(null, 'key former');
+    for (const size of [600, 600, 600])
+      harness.store.remove(harness.chat(null, 'key former', 'x'.repeat(size)), 'key former');
+    for (let count = 0; count < 5; count++) harness.chat(null, 'key greedy', 'x'.repeat(300));
+    expect(harness.has(small, 'key former')).toBe(true);
   });
 
   it('is reclaimed only from conversations that are not in use', () => {
     const harness = new StoreHarness({ maxConversations: 4 });
-    const greedy = idsOf(harness, 'greedy', 4);
-    const turns = greedy.slice(0, 2).map((id) => harness.open(id, 'greedy'));
-    harness.chat(null, 'modest');
-    expect(greedy.map((id) => harness.has(id, 'greedy'))).toEqual([true, true, false, true]);
+    const greedy = idsOf(harness, 'key greedy', 4);
+    const turns = greedy.slice(0, 2).map((id) => harness.open(id, 'key greedy'));
+    harness.chat(null, 'key modest');
+    expect(greedy.map((id) => harness.has(id, 'key greedy'))).toEqual([true, true, false, true]);
     for (const turn of turns) turn[Symbol.dispose]();
   });
 });

@@ -18,12 +18,12 @@ describe('A conversation', () => {
 
   it('contains the committed turns, with their times and figures', async () => {
     const { clock, store } = new StoreHarness();
-    const first = store.turn(null, 'alice', 'Be brief.', 2);
+    const first = store.turn(null, 'key alice', 'Be brief.', 2);
     first.open();
     const { id } = first.commit('Hi', 'Hello', 5);
     first[Symbol.dispose]();
     await clock.advance(250);
-    using second = store.turn(id, 'alice', null, 5);
+    using second = store.turn(id, 'key alice', null, 5);
     expect(second.system).toBe('Be brief.');
     expect(second.history).toEqual([
       { role: 'user', text: 'Hi' },
@@ -35,25 +35,25 @@ describe('A conversation', () => {
     const expiresAt = lastActivityAt + ttlMs;
     const expected = { id, messageCount: 4, tokensUsed: 7, createdAt, lastActivityAt, expiresAt };
     expect(second.commit('There?', 'Yes', 2)).toEqual(expected);
-    expect(store.snapshot(id, 'alice')).toEqual({ ...expected, title: 'Hi', origins: null });
+    expect(store.snapshot(id, 'key alice')).toEqual({ ...expected, title: 'Hi', origins: null });
     expect(store.counts).toEqual({ conversations: 1, bytes: 25, tokens: 7, created: 1 });
   });
 
   it('is begun by a later turn if its first turn has failed, but not if it was removed', () => {
     const { store } = new StoreHarness();
-    const failed = store.turn(null, 'alice', 'Be brief.', 2);
+    const failed = store.turn(null, 'key alice', 'Be brief.', 2);
     failed.open();
     const { id } = failed;
-    const next = () => store.turn(id, 'alice', 'Be brief.', 2, null, true);
+    const next = () => store.turn(id, 'key alice', 'Be brief.', 2, null, true);
     expect(next().isReady).toBe(false); // it continues the first turn
     failed[Symbol.dispose]();
-    expect(failureOf(() => store.turn(id, 'alice', null, 2))).toMatchObject({ reason: 'conversation_unknown' });
+    expect(failureOf(() => store.turn(id, 'key alice', null, 2))).toMatchObject({ reason: 'conversation_unknown' });
     const begun = next();
     begun.open();
     expect([begun.isFirst, begun.system, begun.commit('Hi', 'Hello', 5).id]).toEqual([true, 'Be brief.', id]);
     begun[Symbol.dispose]();
-    expect(failureOf(() => store.turn(id, 'bob', null, 2, null, true))).toMatchObject({ code: 'validation_error' });
-    store.remove(id, 'alice');
+    expect(failureOf(() => store.turn(id, 'key bob', null, 2, null, true))).toMatchObject({ code: 'validation_error' });
+    store.remove(id, 'key alice');
     expect(failureOf(next)).toMatchObject({ reason: 'conversation_unknown' });
   });
 
@@ -62,15 +62,15 @@ describe('A conversation', () => {
     const { store } = harness;
     const id = harness.chat();
     const version = (text: string) => {
-      using turn = store.turn(null, 'alice', null, 3, id);
+      using turn = store.turn(null, 'key alice', null, 3, id);
       turn.open();
       return turn.commit(text, 'Hello', 3).id;
     };
     const plain = version('Hey');
-    store.rename(id, 'alice', 'Numbers');
+    store.rename(id, 'key alice', 'Numbers');
     const titled = version('Hi again');
-    store.rename(id, 'alice', 'Letters');
-    const titles = [id, plain, titled].map((each) => store.snapshot(each, 'alice').title);
+    store.rename(id, 'key alice', 'Letters');
+    const titles = [id, plain, titled].map((each) => store.snapshot(each, 'key alice').title);
     expect(titles).toEqual(['Letters', 'Hey', 'Numbers']);
   });
 
@@ -81,26 +81,28 @@ describe('A conversation', () => {
     const id = harness.chat();
     clock.now = () => 0;
     harness.chat(id);
-    expect(store.snapshot(id, 'alice')).toMatchObject({ messageCount: 4, lastActivityAt });
-    expect(store.publishFork(store.draftFork(id, 'alice', 2))).toMatchObject({ lastActivityAt });
+    expect(store.snapshot(id, 'key alice')).toMatchObject({ messageCount: 4, lastActivityAt });
+    expect(store.publishFork(store.draftFork(id, 'key alice', 2))).toMatchObject({ lastActivityAt });
   });
 
   it('is reported with the same error to another client, after its end, and if it never existed', async () => {
     const harness = new StoreHarness({ maxConversations: 2 });
     const { store, clock } = harness;
-    const [first, last] = [harness.chat(null, 'bob'), harness.chat(null, 'bob')];
+    const [first, last] = [harness.chat(null, 'key bob'), harness.chat(null, 'key bob')];
     const gone = [first, harness.chat(), harness.chat(), last];
-    store.remove(gone[2] as string, 'alice');
+    store.remove(gone[2] as string, 'key alice');
     await clock.advance(ttlMs);
     store.expire();
     expect(harness.removed).toEqual(['evicted', 'evicted', 'deleted', 'expired']);
     expect(harness.removedIds).toEqual(gone);
-    const foreign = harness.chat(null, 'bob');
+    const foreign = harness.chat(null, 'key bob');
     const ids = [...gone, foreign, elsewhere, '', '__proto__', 'x'.repeat(10_240)];
     const reactionsTo = (id: string) =>
-      [() => store.snapshot(id, 'alice'), () => store.remove(id, 'alice'), () => store.turn(id, 'alice', null, 2)].map(
-        failureOf,
-      );
+      [
+        () => store.snapshot(id, 'key alice'),
+        () => store.remove(id, 'key alice'),
+        () => store.turn(id, 'key alice', null, 2),
+      ].map(failureOf);
     const known = new Set(ids.flatMap(reactionsTo).map((reaction) => JSON.stringify(reaction)));
     expect([...known].map((text) => JSON.parse(text))).toEqual([
       { code: 'not_found', message: 'no such conversation' },
@@ -111,7 +113,7 @@ describe('A conversation', () => {
         details: [{ path: 'conversation_id', message: 'no such conversation' }],
       },
     ]);
-    expect(harness.has(foreign, 'bob')).toBe(true);
+    expect(harness.has(foreign, 'key bob')).toBe(true);
   });
 
   it('expires by its idle time, measured by a monotonic clock', async () => {
@@ -141,7 +143,7 @@ describe('A conversation', () => {
     const harness = new StoreHarness();
     const id = harness.chat();
     const [running, waiting] = [harness.open(id), harness.open(id)];
-    harness.store.remove(id, 'alice');
+    harness.store.remove(id, 'key alice');
     const mine = waiting.ready(calm(), () => {});
     expect(running.commit('More', 'Yes', 2)).toMatchObject({ id, messageCount: 4 });
     running[Symbol.dispose]();
@@ -192,6 +194,6 @@ describe('The turns on one conversation', () => {
     first[Symbol.dispose]();
     await patient;
     third[Symbol.dispose]();
-    expect(harness.store.turn(id, 'alice', null, 1).mustWait).toBe(false);
+    expect(harness.store.turn(id, 'key alice', null, 1).mustWait).toBe(false);
   });
 });

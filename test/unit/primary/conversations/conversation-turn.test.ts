@@ -11,27 +11,30 @@ describe('The state of a conversation at a turn', () => {
     const harness = new StoreHarness();
     const id = harness.chat();
     using turn = harness.open(id);
-    expect(turn.state).toEqual({ id, messageCount: 2, client: 'alice' });
+    expect(turn.state).toEqual({ id, messageCount: 2, client: 'key alice' });
     turn.commit('More', 'Yes', 1);
-    expect(turn.state).toEqual({ id, messageCount: 4, client: 'alice' });
+    expect(turn.state).toEqual({ id, messageCount: 4, client: 'key alice' });
   });
 
   it('at a number of messages is a guess after the first turn, and null if the conversation has continued since', () => {
     const harness = new StoreHarness();
     const id = harness.chat();
     using turn = harness.open(id);
-    const guess = { kind: 'question', client: 'alice' };
-    expect(turn.stateAt(2)).toEqual({ id, messageCount: 2, client: 'alice', guess, beginnings: [] });
+    const guess = { kind: 'question', client: 'key alice' as const };
+    expect(turn.stateAt(2)).toEqual({ id, messageCount: 2, client: 'key alice', guess, beginnings: [] });
     turn.commit('More', 'Yes', 1);
     const beginnings = [{ id, messageCount: 2 }];
-    expect([turn.stateAt(2), turn.stateAt(4)]).toEqual([null, { id, messageCount: 4, client: 'alice', beginnings }]);
+    expect([turn.stateAt(2), turn.stateAt(4)]).toEqual([
+      null,
+      { id, messageCount: 4, client: 'key alice', beginnings },
+    ]);
   });
 
   it('in a new fork has the beginning that another process may have, if the turn replaces a message', async () => {
     const harness = new StoreHarness({ ttlMs: 10_000 });
     const id = harness.chat(harness.chat());
-    const { id: fork } = harness.fork(id, 'alice', 2);
-    const { id: copy } = harness.fork(id, 'alice', null);
+    const { id: fork } = harness.fork(id, 'key alice', 2);
+    const { id: copy } = harness.fork(id, 'key alice', null);
     const state = (of: string) => {
       using turn = harness.open(of);
       return turn.state?.beginnings;
@@ -48,7 +51,7 @@ describe('The state of a conversation at a turn', () => {
   it('names the beginnings of a version by the oldest conversation that has them', () => {
     const harness = new StoreHarness();
     const id = harness.chat(harness.chat());
-    const { id: fork } = harness.fork(id, 'alice', 2);
+    const { id: fork } = harness.fork(id, 'key alice', 2);
     harness.chat(fork);
     using turn = harness.open(fork);
     turn.commit('More', 'Yes', 1);
@@ -62,7 +65,7 @@ describe('The state of a conversation at a turn', () => {
     const harness = new StoreHarness();
     const id = harness.chat();
     using turn = harness.open(id);
-    harness.store.remove(id, 'alice');
+    harness.store.remove(id, 'key alice');
     expect([turn.state, turn.stateAt(2)]).toEqual([null, null]);
     const { messageCount } = turn.commit('More', 'Yes', 1);
     expect([messageCount, turn.stateAt(messageCount)]).toEqual([4, null]);
@@ -73,7 +76,7 @@ describe('A turn', () => {
   it('that was never opened reserves and releases nothing', () => {
     const harness = new StoreHarness({ maxConversations: 1 });
     const id = harness.chat();
-    harness.store.turn(id, 'alice', null, 1)[Symbol.dispose]();
+    harness.store.turn(id, 'key alice', null, 1)[Symbol.dispose]();
     using turn = harness.open(id);
     expect(turn.mustWait).toBe(false);
     expect(failureOf(() => harness.open(null))?.code).toBe('concurrency_limited'); // the only place counts once
@@ -93,7 +96,7 @@ describe('A turn', () => {
     using turn = harness.open(id);
     expect(turn.history.map(({ role }) => role)).toEqual(['user', 'assistant', 'user', 'assistant']);
     expect(turn.system).toBeNull();
-    expect(harness.store.turn(null, 'alice', 'Sei kurz, süß…', 1).system).toBe('Sei kurz, süß…');
+    expect(harness.store.turn(null, 'key alice', 'Sei kurz, süß…', 1).system).toBe('Sei kurz, süß…');
   });
 
   it('has the images of each message at their places', () => {

@@ -27,7 +27,7 @@ describe('A journaled conversation', () => {
   it('is removed from the journal, then from memory', async () => {
     const { harness, journal, kept } = createKept();
     const id = harness.chat();
-    const removed = kept.remove(id, 'alice');
+    const removed = kept.remove(id, 'key alice');
     expect(harness.has(id)).toBe(true);
     await removed;
     expect(harness.has(id)).toBe(false);
@@ -37,7 +37,7 @@ describe('A journaled conversation', () => {
   it('is removed only once for simultaneous requests', async () => {
     const { harness, kept } = createKept();
     const id = harness.chat();
-    const both = await Promise.allSettled([kept.remove(id, 'alice'), kept.remove(id, 'alice')]);
+    const both = await Promise.allSettled([kept.remove(id, 'key alice'), kept.remove(id, 'key alice')]);
     expect(both.map(({ status }) => status)).toEqual(['fulfilled', 'rejected']);
     expect(harness.removed).toEqual(['deleted']);
   });
@@ -45,7 +45,7 @@ describe('A journaled conversation', () => {
   it('cannot be removed by other clients', async () => {
     const { harness, journal, kept } = createKept();
     const id = harness.chat();
-    await expect(kept.remove(id, 'bob')).rejects.toMatchObject({ code: 'not_found' });
+    await expect(kept.remove(id, 'key bob')).rejects.toMatchObject({ code: 'not_found' });
     expect(journal.asked).toEqual([]);
   });
 
@@ -53,16 +53,16 @@ describe('A journaled conversation', () => {
     const { harness, journal, kept } = createKept();
     const id = harness.chat();
     journal.isBroken = true;
-    await expect(kept.remove(id, 'alice')).rejects.toMatchObject({ code: 'store_unavailable' });
-    await expect(kept.fork(id, 'alice', null)).rejects.toMatchObject({ code: 'store_unavailable' });
+    await expect(kept.remove(id, 'key alice')).rejects.toMatchObject({ code: 'store_unavailable' });
+    await expect(kept.fork(id, 'key alice', null)).rejects.toMatchObject({ code: 'store_unavailable' });
     expect(harness.store.counts).toMatchObject({ conversations: 1, created: 1 });
-    expect(harness.store.list('alice', null, 10).conversations.map((each) => each.id)).toEqual([id]);
+    expect(harness.store.list('key alice', null, 10).conversations.map((each) => each.id)).toEqual([id]);
   });
 
   it('is forked in the journal, then in memory', async () => {
     const { harness, journal, kept } = createKept();
     const id = harness.chat(harness.chat());
-    const fork = await kept.fork(id, 'alice', 2);
+    const fork = await kept.fork(id, 'key alice', 2);
     expect(journal.asked).toEqual([['fork', 2]]);
     expect(fork.messageCount).toBe(2);
     expect(harness.store.counts.conversations).toBe(2);
@@ -72,11 +72,11 @@ describe('A journaled conversation', () => {
 describe('A title', () => {
   it('changes in the journal, then in memory, replacing the earlier title', async () => {
     const { harness, journal, kept } = createKept();
-    const id = harness.chat(null, 'alice', 'First words');
-    expect(harness.store.snapshot(id, 'alice').title).toBe('First words');
-    const both = await Promise.all([kept.rename(id, 'alice', 'One'), kept.rename(id, 'alice', 'Two')]);
+    const id = harness.chat(null, 'key alice', 'First words');
+    expect(harness.store.snapshot(id, 'key alice').title).toBe('First words');
+    const both = await Promise.all([kept.rename(id, 'key alice', 'One'), kept.rename(id, 'key alice', 'Two')]);
     expect(both.map(({ title }) => title)).toEqual(['One', 'Two']);
-    expect((await kept.rename(id, 'alice', null)).title).toBe('First words');
+    expect((await kept.rename(id, 'key alice', null)).title).toBe('First words');
     expect(journal.asked).toEqual([
       { type: 'title', id, title: 'One', previous: null },
       { type: 'title', id, title: 'Two', previous: 'One' },
@@ -86,11 +86,11 @@ describe('A title', () => {
 
   it('cannot be changed by other clients, and is unchanged if the journal fails', async () => {
     const { harness, journal, kept } = createKept();
-    const id = harness.chat(null, 'alice', 'First words');
-    await expect(kept.rename(id, 'bob', 'Mine')).rejects.toMatchObject({ code: 'not_found' });
+    const id = harness.chat(null, 'key alice', 'First words');
+    await expect(kept.rename(id, 'key bob', 'Mine')).rejects.toMatchObject({ code: 'not_found' });
     journal.isBroken = true;
-    await expect(kept.rename(id, 'alice', 'Lost')).rejects.toMatchObject({ code: 'store_unavailable' });
-    expect(harness.store.snapshot(id, 'alice').title).toBe('First words');
+    await expect(kept.rename(id, 'key alice', 'Lost')).rejects.toMatchObject({ code: 'store_unavailable' });
+    expect(harness.store.snapshot(id, 'key alice').title).toBe('First words');
     expect(journal.asked).toEqual([]);
   });
 
@@ -98,11 +98,11 @@ describe('A title', () => {
     const { harness, kept } = createKept();
     const first = harness.chat();
     const second = harness.chat();
-    const before = harness.store.snapshot(first, 'alice');
+    const before = harness.store.snapshot(first, 'key alice');
     await harness.clock.advance(10);
-    await kept.rename(first, 'alice', 'Named');
-    expect(harness.store.list('alice', null, 10).conversations.map(({ id }) => id)).toEqual([second, first]);
-    expect(harness.store.snapshot(first, 'alice')).toEqual({ ...before, title: 'Named' });
+    await kept.rename(first, 'key alice', 'Named');
+    expect(harness.store.list('key alice', null, 10).conversations.map(({ id }) => id)).toEqual([second, first]);
+    expect(harness.store.snapshot(first, 'key alice')).toEqual({ ...before, title: 'Named' });
   });
 });
 
@@ -116,8 +116,8 @@ it('Simultaneous forks are written one after the other, each within the limits b
     await new Promise(setImmediate);
     open--;
   };
-  const forks = Array.from({ length: 3 }, () => kept.fork(id, 'alice', null));
-  const refused = kept.fork(id, 'bob', null);
+  const forks = Array.from({ length: 3 }, () => kept.fork(id, 'key alice', null));
+  const refused = kept.fork(id, 'key bob', null);
   await expect(refused).rejects.toMatchObject({ code: 'not_found' });
   await Promise.all(forks);
   expect(counts).toEqual([1, 1, 1]);
@@ -133,7 +133,7 @@ describe('A restored conversation', () => {
     const restore = async function* () {
       for (const [index, ageMs] of agesMs.entries()) {
         const times = { createdAt: now - ageMs, lastActivityAt: now - ageMs };
-        yield { id: `${index}`, client: 'alice', system: null, ...times, turns };
+        yield { id: `${index}`, client: 'key alice' as const, system: null, ...times, turns };
       }
     };
     const kept = new JournaledConversations(harness.store, Object.assign(journal, { restore }), harness.clock);
@@ -156,7 +156,7 @@ describe('A restored conversation', () => {
 
   it('retains its order, even if a clock was set back meanwhile', async () => {
     const { harness } = await restored([-5000, 800, 100]);
-    expect(harness.store.list('alice', null, 9).conversations.map(({ id }) => id)).toEqual(['2', '1', '0']);
+    expect(harness.store.list('key alice', null, 9).conversations.map(({ id }) => id)).toEqual(['2', '1', '0']);
     await harness.clock.advance(ttlMs);
     harness.store.expire();
     expect(harness.removedIds).toEqual(['0', '1', '2']);

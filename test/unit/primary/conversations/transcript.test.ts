@@ -9,7 +9,7 @@ const pieceBytes = 16 * 1024;
 const mixed = (length: number) => 'aé…😀'.repeat(Math.ceil(length / 10));
 
 function begun(harness: StoreHarness, user: string, assistant = 'Hello', images: readonly Image[] = []): string {
-  using turn = harness.store.turn(null, 'alice', 'Be kind.', user.length);
+  using turn = harness.store.turn(null, 'key alice', 'Be kind.', user.length);
   turn.open();
   return turn.commit(user, assistant, 1, images).id;
 }
@@ -20,7 +20,7 @@ const large = { maxBytes: 100_000_000, maxBytesEach: 100_000_000 };
 function* piecesOf({ store }: StoreHarness, id: string, withImages = true) {
   let from: TranscriptPlace | null = null;
   do {
-    const { parts, next }: TranscriptItem = store.read({ id, client: 'alice', withImages, from });
+    const { parts, next }: TranscriptItem = store.read({ id, client: 'key alice', withImages, from });
     yield parts;
     from = next;
   } while (from !== null);
@@ -42,7 +42,7 @@ describe('The transcript of a conversation', () => {
   it('contains everything from the system text to the last answer', () => {
     const harness = new StoreHarness();
     const id = begun(harness, 'one');
-    harness.chat(id, 'alice', 'two');
+    harness.chat(id, 'key alice', 'two');
     const told = joined(piecesOf(harness, id));
     expect(told).toEqual(['system: Be kind.', 'user: one', 'assistant: Hello', 'user: two', 'assistant: Hello']);
   });
@@ -73,7 +73,7 @@ describe('The transcript of a conversation', () => {
   it('is sent in few items, even for many messages', () => {
     const harness = new StoreHarness(large);
     const id = begun(harness, 'begin');
-    for (let turn = 1; turn < 1000; turn++) harness.chat(id, 'alice', `message ${turn}`);
+    for (let turn = 1; turn < 1000; turn++) harness.chat(id, 'key alice', `message ${turn}`);
     const items = [...piecesOf(harness, id)];
     expect(joined(items)).toHaveLength(2001);
     expect(items.length).toBeLessThan(40);
@@ -122,7 +122,7 @@ describe('The transcript of a conversation', () => {
     const id = begun(harness, mixed(100_000));
     const reading = piecesOf(harness, id);
     reading.next();
-    harness.store.remove(id, 'alice');
+    harness.store.remove(id, 'key alice');
     expect(failureOf(() => reading.next())).toMatchObject({ code: 'not_found' });
     expect(reading.next().done).toBe(true);
   });
@@ -131,7 +131,7 @@ describe('The transcript of a conversation', () => {
     const harness = new StoreHarness();
     const id = begun(harness, 'mine');
     const failures = [id, 'A'.repeat(24)].map((asked) =>
-      failureOf(() => harness.store.read({ id: asked, client: 'bob', withImages: true, from: null })),
+      failureOf(() => harness.store.read({ id: asked, client: 'key bob', withImages: true, from: null })),
     );
     expect(failures).toEqual(
       failures.map(() => expect.objectContaining({ code: 'not_found', message: 'no such conversation' })),

@@ -30,7 +30,7 @@ describe('The record of a turn', () => {
     record.add('Helo');
     const { id } = await record.commit('Hello', calm);
     turn[Symbol.dispose]();
-    expect(store.turn(id, 'alice', null, 0).history.at(-1)?.text).toBe('Hello');
+    expect(store.turn(id, 'key alice', null, 0).history.at(-1)?.text).toBe('Hello');
   });
 
   it('keeps the places of added messages, which are unknown in a corrected answer', () => {
@@ -91,7 +91,14 @@ describe('The record of a turn', () => {
     resolve();
     const { id } = await committed;
     expect(harness.has(id)).toBe(true);
-    const turnOf = { type: 'turn', client: 'alice', messageCount: 2, totalTokens: 7, user: 'Hi', assistant: 'Hello' };
+    const turnOf = {
+      type: 'turn',
+      client: 'key alice',
+      messageCount: 2,
+      totalTokens: 7,
+      user: 'Hi',
+      assistant: 'Hello',
+    };
     expect(changes).toEqual([expect.objectContaining({ id, ...turnOf })]);
   });
 
@@ -99,7 +106,7 @@ describe('The record of a turn', () => {
     const harness = new StoreHarness();
     const id = harness.chat();
     using turn = harness.open(id);
-    harness.store.remove(id, 'alice');
+    harness.store.remove(id, 'key alice');
     const journal = { commit: () => Promise.reject(storeUnavailable()) };
     const record = new TurnRecord(turn, jobRequest(), { countTokens: async () => 1, journal });
     expect(await record.commit('Hello', calm)).toMatchObject({ messageCount: 4 });

@@ -1,8 +1,8 @@
 import { FairShare, type Sharer } from '../../../../src/primary/fairness/fair-share.js';
-import { holderOf } from '../../../../src/shared/client.js';
+import { type ClientText, holderOf } from '../../../../src/shared/client.js';
 import { randomNumbers } from '../../../support/basics/random.js';
 
-const clients = ['key app', 'key app/ada', 'key app/bob', 'key other', 'user ada'];
+const clients = ['key app', 'key app/ada', 'key app/bob', 'key other', 'user ada'] as const;
 
 /** Adds and removes members at random, and checks the share against a plain list of the current ones. */
 function compareWithList(seed: number, check: (share: FairShare<Sharer>, members: readonly Sharer[]) => void) {
@@ -11,7 +11,7 @@ function compareWithList(seed: number, check: (share: FairShare<Sharer>, members
   const members: Sharer[] = [];
   for (let at = 0; at < 500; at++) {
     if (members.length < 3 || random() < 0.6) {
-      const client = clients[Math.floor(random() * clients.length)] ?? '';
+      const client = clients[Math.floor(random() * clients.length)] ?? 'key app';
       const member = { client, bytes: 1 + Math.floor(random() * 5) };
       share.add(member, at);
       members.push(member);
@@ -48,7 +48,7 @@ describe('A share', () => {
     compareWithList(2, (share, members) => {
       const victim = share.pickVictim({ byUser: true });
       const { client } = victim as Sharer;
-      const bytesOf = (isIncluded: (each: string) => boolean) =>
+      const bytesOf = (isIncluded: (each: ClientText) => boolean) =>
         amountOf(members.filter((member) => isIncluded(member.client))).bytes;
       const holderBytes = clients.map((each) => bytesOf((other) => holderOf(other) === holderOf(each)));
       expect(bytesOf((other) => holderOf(other) === holderOf(client))).toBe(Math.max(...holderBytes));
@@ -64,7 +64,7 @@ describe('A share', () => {
 
   it('reports when the oldest item of a client arrived, and evicts nothing if it is empty', () => {
     const share = new FairShare<Sharer>();
-    const members = [1, 2].map((bytes) => ({ client: 'user ada', bytes }));
+    const members = [1, 2].map((bytes) => ({ client: 'user ada', bytes }) as const);
     for (const [at, member] of members.entries()) share.add(member, at + 5);
     expect(share.clients.map(({ oldest }) => oldest)).toEqual([{ member: members[0], at: 5 }]);
     for (const member of members) share.remove(member);

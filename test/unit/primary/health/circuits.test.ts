@@ -1,6 +1,7 @@
 import type { CircuitJob, CircuitStatus } from '../../../../src/primary/health/circuit.js';
 import type { CliHealth } from '../../../../src/primary/health/cli-health.js';
 import { SeenClients } from '../../../../src/primary/health/evidence.js';
+import type { ClientText } from '../../../../src/shared/client.js';
 import type { CliReason, QuotaRefusal } from '../../../../src/shared/errors.js';
 import type { ReadinessEntry, Verdict } from '../../../../src/shared/health.js';
 import type { JobEnd, JobRequest } from '../../../../src/shared/job.js';
@@ -326,12 +327,12 @@ describe('A rejected credential', () => {
 });
 
 describe('A failure that a request may have caused', () => {
-  const by = (client: string, model: string | null = null) => jobOf({ client, model });
+  const by = (client: ClientText, model: string | null = null) => jobOf({ client, model });
   let clients: SeenClients;
 
   beforeEach(() => {
     clients = new SeenClients();
-    for (const client of ['mallory', 'alice']) clients.recordClient(client);
+    for (const client of ['key mallory', 'key alice'] as const) clients.recordClient(client);
     health = create(clients);
   });
 
@@ -342,9 +343,9 @@ describe('A failure that a request may have caused', () => {
 
   it.each(['auth', 'quota'] as const)('blocks no jobs if only one client has it: %s', async (reason) => {
     for (let n = 0; n < 5; n++) {
-      run(seems(reason), by('mallory'));
-      run(seems(reason), by('mallory', 'big'));
-      run(seems(reason), by('mallory', `model ${n}`));
+      run(seems(reason), by('key mallory'));
+      run(seems(reason), by('key mallory', 'big'));
+      run(seems(reason), by('key mallory', `model ${n}`));
       await clock.advance(1000);
     }
     expect([changes, health.circuits.isClosed, health.circuits.error]).toEqual([[], true, null]);
@@ -353,30 +354,30 @@ describe('A failure that a request may have caused', () => {
 
   it('blocks no jobs if a code reports it without the end of a window, as for a request above the limit of a minute', async () => {
     for (let n = 0; n < 5; n++) {
-      expect(run(quota(null, 'model'), by('mallory', 'big'))).toMatchObject({ failure: { retryAfterSeconds: 30 } });
+      expect(run(quota(null, 'model'), by('key mallory', 'big'))).toMatchObject({ failure: { retryAfterSeconds: 30 } });
       await clock.advance(1000);
     }
     expect(changes).toEqual([]);
-    run(quota(null, 'model'), by('alice', 'big'));
+    run(quota(null, 'model'), by('key alice', 'big'));
     expect(changes).toEqual(['open quota big']);
     await clock.advance(30_000);
-    run(quota(null, 'model'), by('mallory', 'big'));
-    run(jobDone(), by('alice', 'big'));
+    run(quota(null, 'model'), by('key mallory', 'big'));
+    run(jobDone(), by('key alice', 'big'));
     expect(changes).toEqual(['open quota big', 'half_open quota big', 'closed big']);
   });
 
   it('blocks jobs if it is of the account, or a window of the quota is used up', () => {
-    run(quota(minute, 'model'), by('mallory', 'big'));
-    run(quota(null), by('mallory'));
+    run(quota(minute, 'model'), by('key mallory', 'big'));
+    run(quota(null), by('key mallory'));
     expect(changes).toEqual(['open quota big', 'open quota']);
   });
 
   it('blocks jobs if two clients have it one after the other, without an answer in between', () => {
-    run(seems('auth'), by('mallory'));
-    run(jobDone(), by('alice', 'big'));
-    run(seems('auth'), by('alice'));
+    run(seems('auth'), by('key mallory'));
+    run(jobDone(), by('key alice', 'big'));
+    run(seems('auth'), by('key alice'));
     expect(changes).toEqual([]);
-    run(seems('auth'), by('mallory'));
+    run(seems('auth'), by('key mallory'));
     expect(changes).toEqual(['open auth']);
   });
 
@@ -389,28 +390,28 @@ describe('A failure that a request may have caused', () => {
   });
 
   it('counts for the requested model only', async () => {
-    for (const client of ['mallory', 'alice']) run(seems('auth'), by(client, 'big'));
+    for (const client of ['key mallory', 'key alice'] as const) run(seems('auth'), by(client, 'big'));
     expect(changes).toEqual(['open auth big']);
-    expect(health.circuits.refusalOf(by('alice', 'big'))?.message).toMatch(
+    expect(health.circuits.refusalOf(by('key alice', 'big'))?.message).toMatch(
       /^the account of the model CLI may not use this model/,
     );
-    expect([health.circuits.refusalOf(by('alice')), health.circuits.refusalOf(by('alice', 'small'))]).toEqual([
+    expect([health.circuits.refusalOf(by('key alice')), health.circuits.refusalOf(by('key alice', 'small'))]).toEqual([
       null,
       null,
     ]);
     await clock.advance(30_000);
-    run(jobDone(), by('alice', 'big'));
+    run(jobDone(), by('key alice', 'big'));
     expect(changes.at(-1)).toBe('closed big');
   });
 
   it('of the quota counts for the requested model, or for jobs without a model', () => {
-    for (const client of ['mallory', 'alice']) run(seems('quota'), by(client));
+    for (const client of ['key mallory', 'key alice'] as const) run(seems('quota'), by(client));
     expect(changes).toEqual(['open quota ']);
-    expect(health.circuits.refusalOf(by('alice', 'big'))).toBeNull();
+    expect(health.circuits.refusalOf(by('key alice', 'big'))).toBeNull();
   });
 
   it('counts for the account if and only if a check confirms it', async () => {
-    run(seems('auth'), by('mallory', 'big'));
+    run(seems('auth'), by('key mallory', 'big'));
     await check({ version: '1', error: 'no disk', reason: 'other' });
     expect(changes).toEqual([]);
     await check(notLoggedIn);
@@ -418,26 +419,26 @@ describe('A failure that a request may have caused', () => {
   });
 
   it('does not block jobs again if the client that caused it also ran the probe', async () => {
-    for (const client of ['mallory', 'alice']) run(seems('auth'), by(client));
+    for (const client of ['key mallory', 'key alice'] as const) run(seems('auth'), by(client));
     await clock.advance(30_000);
-    run(seems('auth'), by('mallory'));
-    run(seems('auth'), by('mallory', 'big'));
+    run(seems('auth'), by('key mallory'));
+    run(seems('auth'), by('key mallory', 'big'));
     expect(changes).toEqual(['open auth', 'half_open auth']);
-    run(jobDone(), by('alice'));
+    run(jobDone(), by('key alice'));
     expect(changes.at(-1)).toBe('closed');
   });
 
   it('counts once for the holder of a key with all its users', () => {
     clients.recordClient('key bot/a');
-    for (const client of ['key bot/a', 'key bot/b']) run(seems('auth'), by(client));
+    for (const client of ['key bot/a', 'key bot/b'] as const) run(seems('auth'), by(client));
     expect(changes).toEqual([]);
   });
 
   it('does not count together with a failure whose code indicates the account, which blocks jobs when it occurs twice', () => {
-    run(seems('auth'), by('alice'));
-    run(failed('auth'), by('mallory', 'big'));
+    run(seems('auth'), by('key alice'));
+    run(failed('auth'), by('key mallory', 'big'));
     expect(changes).toEqual([]);
-    run(failed('auth'), by('mallory', 'big'));
+    run(failed('auth'), by('key mallory', 'big'));
     expect(changes).toEqual(['open auth']);
   });
 });
@@ -489,10 +490,10 @@ describe('A state change of a circuit', () => {
 
   it('ends the waiting processes if the credential is rejected for the whole account, also by a check', async () => {
     const clients = new SeenClients();
-    for (const client of ['a', 'b']) clients.recordClient(client);
+    for (const client of ['key a', 'key b'] as const) clients.recordClient(client);
     health = create(clients);
     const auth = jobFailed('cli_error', { failure: { code: 'cli_error', message: '', reason: 'auth' } });
-    for (const client of ['a', 'b']) run(auth, jobOf({ client, model: 'opus' }));
+    for (const client of ['key a', 'key b'] as const) run(auth, jobOf({ client, model: 'opus' }));
     expect([changes, flushes]).toEqual([['open auth opus'], 0]);
     await check(notLoggedIn);
     expect([changes, flushes]).toEqual([['open auth opus', 'open auth'], 1]);

@@ -1,6 +1,7 @@
 import type { Checks } from '../../../../src/primary/health/checks.js';
 import type { CliHealth } from '../../../../src/primary/health/cli-health.js';
 import { SeenClients } from '../../../../src/primary/health/evidence.js';
+import type { ClientText } from '../../../../src/shared/client.js';
 import { type CliReason, RelayError } from '../../../../src/shared/errors.js';
 import type { ReadinessEntry, Verdict } from '../../../../src/shared/health.js';
 import type { JobEnd, JobFailed } from '../../../../src/shared/job.js';
@@ -43,7 +44,7 @@ class Harness {
   }
 
   /** Reports the end of a job. Returns whether this has ended the waiting processes. */
-  learn(end: JobEnd, client = 'a'): boolean {
+  learn(end: JobEnd, client: ClientText = 'key a'): boolean {
     const { flushes } = this;
     this.health.recordJobEnd({ request: jobRequest({ client }), route: { circuit: '' } }, end, true);
     return this.flushes > flushes;
@@ -216,7 +217,7 @@ describe('The readiness', () => {
       harness.health.recordJobEnd(job, { ...refused(0), failure: { ...refused(0).failure, scope: undefined } }, true);
       await harness.end(good);
     };
-    const job = { request: jobRequest({ client: 'mallory' }), route: { circuit: 'big' } };
+    const job = { request: jobRequest({ client: 'key mallory' }), route: { circuit: 'big' } };
     harness.health.checks.start();
     await harness.end(good);
     for (let n = 0; n < 20; n++) await fail();
@@ -387,28 +388,28 @@ describe('A CLI whose jobs fail one after the other', () => {
 
   it('is not blamed for the jobs of one client alone if there are others', async () => {
     const clients = new SeenClients();
-    for (const client of ['mallory', 'alice']) clients.recordClient(client);
+    for (const client of ['key mallory', 'key alice'] as const) clients.recordClient(client);
     const harness = new Harness({ clients });
     const { checks } = harness;
-    for (let round = 0; round < 5; round++) harness.learn(failedFor('crashed'), 'mallory');
+    for (let round = 0; round < 5; round++) harness.learn(failedFor('crashed'), 'key mallory');
     expect(harness.begun).toBe(0);
     void checks.runCheck('forced');
     await harness.end(good);
     expect(checks.current.status).toBe('ready');
-    harness.learn(failedFor('crashed'), 'alice');
+    harness.learn(failedFor('crashed'), 'key alice');
     await harness.end(good);
     expect(checks.current.error).toMatch(/^6 jobs in a row/);
-    harness.learn(jobDone(), 'alice');
+    harness.learn(jobDone(), 'key alice');
     await harness.end(good);
-    for (let round = 0; round < 3; round++) harness.learn(failedFor('crashed'), 'alice');
+    for (let round = 0; round < 3; round++) harness.learn(failedFor('crashed'), 'key alice');
     expect(checks.current.status).toBe('ready');
   });
 
   it('is blamed for programs that cannot be started, even for one client alone', async () => {
     const clients = new SeenClients();
-    for (const client of ['mallory', 'alice']) clients.recordClient(client);
+    for (const client of ['key mallory', 'key alice'] as const) clients.recordClient(client);
     const harness = new Harness({ clients });
-    for (let round = 0; round < 3; round++) harness.learn(jobFailed('spawn_error'), 'mallory');
+    for (let round = 0; round < 3; round++) harness.learn(jobFailed('spawn_error'), 'key mallory');
     await harness.end(good);
     await harness.end(good);
     expect(harness.checks.current.error).toMatch(/^3 jobs in a row/);

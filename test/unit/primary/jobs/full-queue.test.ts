@@ -58,9 +58,9 @@ describe('The queue of the waiting room', () => {
   it('reports since when it has been full', async () => {
     const queue = create(2);
     const { clock, room } = queue;
-    const tickets = ['a', 'b', 'c'].map((client) => queue.admit(client, 1));
+    const tickets = (['key a', 'key b', 'key c'] as const).map((client) => queue.admit(client, 1));
     const startedAt = clock.now();
-    expect(() => queue.admit('d', 1)).toThrow('the queue is full');
+    expect(() => queue.admit('key d', 1)).toThrow('the queue is full');
     await clock.advance(10_000);
     expect(room.fullSince).toBe(startedAt);
     tickets[0]?.release();
@@ -72,9 +72,9 @@ describe('The queue of the waiting room', () => {
     for (const maxWaiting of [0, 2]) {
       const queue = create(maxWaiting);
       const { clock, room } = queue;
-      queue.admit('a', 1);
-      if (maxWaiting === 0) expect(() => queue.admit('b', 1)).toThrow('the queue is full');
-      else queue.admit('b', 1);
+      queue.admit('key a', 1);
+      if (maxWaiting === 0) expect(() => queue.admit('key b', 1)).toThrow('the queue is full');
+      else queue.admit('key b', 1);
       await clock.advance(60_000);
       expect(room.fullSince).toBeNull();
     }

@@ -1,13 +1,14 @@
 import { plainLaunch } from '../../../../src/primary/cli/contract/adapter.js';
 import type { ConversationState } from '../../../../src/primary/cli/process/cli-process.js';
 import { JobChain, RecentChains } from '../../../../src/primary/jobs/job-chain.js';
+import type { ClientText } from '../../../../src/shared/client.js';
 import type { Image, JobRequest, Message, ToolCall, ToolResult } from '../../../../src/shared/job.js';
 import { chained, chainStart } from '../../../../src/shared/text/chain.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { jobRequest } from '../../../support/jobs/job-records.js';
 
 interface Situation {
-  readonly client?: string;
+  readonly client?: ClientText;
   readonly model?: string | null;
   readonly system?: string | null;
   readonly schema?: string | null;
@@ -15,7 +16,7 @@ interface Situation {
 
 /** Builds the request of a client that resends the conversation, with the chain that a worker computes. */
 function requestWith(history: readonly Message[], text: string, situation: Situation): JobRequest {
-  const { client = 'ada', system = null, schema = null } = situation;
+  const { client = 'key ada', system = null, schema = null } = situation;
   const before = history.reduce(chained, chainStart(system, schema));
   const chain = { before, asked: chained(before, { role: 'user', text }) };
   return jobRequest({ client, system, schema, history, text, chain });
@@ -59,9 +60,9 @@ describe('The chain of a job', () => {
     const chain = chainOf([hello, hi], {}, [kept]);
     expect(chain.isLive).toBe(true);
     expect(chain.before).toMatchObject({ id: kept.id, messageCount: 2 });
-    expect(kept).toMatchObject({ messageCount: 2, guess: { kind: 'question', client: 'ada' } });
+    expect(kept).toMatchObject({ messageCount: 2, guess: { kind: 'question', client: 'key ada' } });
     const beginnings = [{ id: [hello, hi].reduce(chained, chainStart(null, null)), messageCount: 2 }];
-    expect(chain.after('Well')).toEqual({ id: expect.any(String), messageCount: 4, client: 'ada', beginnings });
+    expect(chain.after('Well')).toEqual({ id: expect.any(String), messageCount: 4, client: 'key ada', beginnings });
   });
 
   it('has the beginnings that the process of another conversation may have, unless it continues its own', () => {
@@ -113,7 +114,7 @@ describe('The chain of a job', () => {
   });
 
   it.each<[string, readonly Message[], Situation]>([
-    ['another client', [hello, hi], { client: 'bob' }],
+    ['another client', [hello, hi], { client: 'key bob' }],
     ['another model', [hello, hi], { model: 'echo' }],
     ['another system text', [hello, hi], { system: 'Be brief.' }],
     ['another schema', [hello, hi], { schema: '{"type":"object"}' }],
@@ -148,9 +149,9 @@ describe('The chain of a job', () => {
     const recent = fresh();
     const open = (text: string) => JobChain.of(routed(requestWith([], text, {})), recent, () => false);
     const [title, question] = [open('A title?'), open('Hello')];
-    expect(title?.after('Greetings').guess).toEqual({ kind: 'side', client: 'ada' });
+    expect(title?.after('Greetings').guess).toEqual({ kind: 'side', client: 'key ada' });
     title?.close();
-    expect(question?.after('Hi').guess).toEqual({ kind: 'question', client: 'ada' });
+    expect(question?.after('Hi').guess).toEqual({ kind: 'question', client: 'key ada' });
   });
 });
 

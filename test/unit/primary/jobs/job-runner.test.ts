@@ -108,7 +108,9 @@ describe('A successful job', () => {
       [1, startedAt],
       [2, startedAt + 30],
     ]);
-    expect(harness.room.waitingClients).toEqual([{ client: 'a', count: 1, oldestAt: startedAt + 30, reason: 'slot' }]);
+    expect(harness.room.waitingClients).toEqual([
+      { client: 'key a', count: 1, oldestAt: startedAt + 30, reason: 'slot' },
+    ]);
     for (const { leave } of jobs) leave();
     await Promise.all(jobs.map(({ events }) => events));
     await harness.expectTidy();
@@ -451,7 +453,7 @@ describe('A job that its client ends early', () => {
 describe('The upcoming jobs', () => {
   it('are as many as there are slots, in the order in which they get them', async () => {
     const harness = jobHarness({ script: hangs, maxActive: 2 });
-    const jobs = [...'abcaa'].map((client) => all(harness.run({ client, system: `of ${client}` })));
+    const jobs = [...'abcaa'].map((name) => all(harness.run({ client: `address ${name}`, system: `of ${name}` })));
     await settled();
     expect(harness.next()).toEqual([
       { launch: { ...plainLaunch(null), system: 'of c' }, conversation: null, tenant: null },
@@ -470,7 +472,11 @@ describe('The upcoming jobs', () => {
     await settled();
     const launch = plainLaunch(null);
     expect(harness.next()).toEqual([
-      { launch, conversation: { id, messageCount: 2, client: 'a', launch }, tenant: null },
+      {
+        launch,
+        conversation: { id, messageCount: 2, client: 'key a', launch },
+        tenant: expect.objectContaining({ client: 'key a' }),
+      },
     ]);
     harness.runner.openJobs.cutAll(shutdown);
     await Promise.all(jobs);

@@ -36,10 +36,10 @@ describe('A turn of a conversation', () => {
     const harness = jobHarness();
     const id = await harness.turn();
     await harness.turn(id);
-    const first = { id, messageCount: 2, client: 'a', launch: plainLaunch(null) };
+    const first = { id, messageCount: 2, client: 'key a', launch: plainLaunch(null) };
     const second = { ...first, messageCount: 4, beginnings: [{ id, messageCount: 2 }] };
     expect(harness.requestedConversations).toEqual([null, first]);
-    const guess = { kind: 'question', client: 'a' };
+    const guess = { kind: 'question', client: 'key a' };
     expect(harness.processes.map(({ released }) => released)).toEqual([
       [{ ...first, guess, beginnings: [] }],
       [second],
@@ -65,7 +65,7 @@ describe('A turn of a conversation', () => {
     failing.leave();
     expect((await failing.end()).outcome).not.toBe('ok');
     expect(harness.processes[1]?.released).toEqual([null]);
-    expect(harness.conversations.snapshot(id, 'a')).toMatchObject({ messageCount: 2 });
+    expect(harness.conversations.snapshot(id, 'key a')).toMatchObject({ messageCount: 2 });
     await harness.turn(id);
     expect(harness.processes[2]?.turns[0]?.history).toHaveLength(2);
     await harness.expectTidy();
@@ -122,7 +122,7 @@ describe('A turn of a conversation', () => {
     const id = await harness.turn();
     const running = harness.turn(id);
     await settled();
-    harness.conversations.remove(id, 'a');
+    harness.conversations.remove(id, 'key a');
     open();
     expect(await running).toBe(id);
     expect(harness.processes[1]?.released).toEqual([null]);
@@ -137,10 +137,10 @@ describe('A turn of a conversation', () => {
     const failure = { code: 'store_unavailable', retryAfterSeconds: 5 };
     expect(end).toMatchObject({ outcome: 'store_unavailable', failure });
     expect(harness.processes[1]?.released).toEqual([null]);
-    expect(harness.conversations.snapshot(id, 'a').messageCount).toBe(2);
+    expect(harness.conversations.snapshot(id, 'key a').messageCount).toBe(2);
     harness.journal = noJournal;
     expect(await harness.turn(id)).toBe(id);
-    expect(harness.conversations.snapshot(id, 'a').messageCount).toBe(4);
+    expect(harness.conversations.snapshot(id, 'key a').messageCount).toBe(4);
     await harness.expectTidy();
   });
 });

@@ -11,7 +11,7 @@ import { jobRequest } from '../../../support/jobs/job-records.js';
 function open(caller = new AbortController(), label: string | null = null) {
   const clock = new FakeClock();
   const room = new WaitingRoom({ maxActive: 1, maxWaiting: 0, maxWaitingBytes: 0, cliLimits: {} }, clock);
-  const enter = () => room.admit({ client: 'a', bytes: 2, cli: '', lane: '', heldBy: () => null });
+  const enter = () => room.admit({ client: 'key a', bytes: 2, cli: '', lane: '', heldBy: () => null });
   const prepared = { launch: plainLaunch(null), turn: null, chain: null };
   const events = new JobStream(true);
   const choice = { route: { label } as Route, passed: [], left: [] };

@@ -11,7 +11,7 @@ setMaxListeners(0, never);
 /** Creates a waiting room whose only slot is occupied. */
 function busyRoom() {
   const test = new TestRoom({ maxActive: 1 });
-  return Object.assign(test, { running: test.admit('running') });
+  return Object.assign(test, { running: test.admit('key running') });
 }
 
 /** Collects the positions reported to a ticket from now on. */
@@ -24,7 +24,7 @@ function listen(ticket: Ticket): number[] {
 describe('Positions', () => {
   it('are reported 50 ms after a change, to every waiting ticket', async () => {
     const { clock, admit, park } = busyRoom();
-    const tickets = [admit('a'), admit('a'), admit('b'), park('b')];
+    const tickets = [admit('key a'), admit('key a'), admit('key b'), park('key b')];
     const told = tickets.map(listen);
     await clock.advance(tellEveryMs - 1);
     expect(told).toEqual([[], [], [], []]);
@@ -34,7 +34,7 @@ describe('Positions', () => {
 
   it('are reported to each ticket at most once a second', async () => {
     const { clock, running, admit } = busyRoom();
-    const [first, second] = [admit('a'), admit('a')];
+    const [first, second] = [admit('key a'), admit('key a')];
     const told = listen(second);
     await clock.advance(tellEveryMs);
     running.release();
@@ -125,7 +125,7 @@ describe('Positions', () => {
     const { clock, running, admit, park, unpark } = busyRoom();
     const tickets: Ticket[] = [];
     for (let step = 0; step < 200; step++) {
-      const client = `client ${Math.floor(random() * 5)}`;
+      const client = `user ${Math.floor(random() * 5)}` as const;
       if (random() < 0.6) tickets.push(random() < 0.2 ? park(client) : admit(client));
       else tickets.splice(Math.floor(random() * tickets.length), 1)[0]?.release();
       if (random() < 0.1) unpark(tickets[Math.floor(random() * tickets.length)] ?? running);

@@ -2,7 +2,7 @@ import { deepEqual, equal, ok } from 'node:assert/strict';
 import { type BoundsOf, noBounds } from '../../../../src/primary/access/clients.js';
 import { quarterOf, type Sharer } from '../../../../src/primary/fairness/fair-share.js';
 import { QueuePlaces, RecentClients } from '../../../../src/primary/jobs/queue-places.js';
-import { holderOf } from '../../../../src/shared/client.js';
+import { type ClientText, holderOf } from '../../../../src/shared/client.js';
 import type { RelayError } from '../../../../src/shared/errors.js';
 import type { CommonShare } from '../../../../src/shared/fairness/fair-queue.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
@@ -16,14 +16,14 @@ class Harness {
   readonly clock = new FakeClock();
   readonly places: QueuePlaces<Waiter>;
   readonly waiting: Waiter[] = [];
-  shareOf: (client: string) => CommonShare | null = () => null;
+  shareOf: (client: ClientText) => CommonShare | null = () => null;
 
   constructor(maxWaiting: number, boundsOf: BoundsOf = noBounds, maxWaitingBytes = 1_000_000) {
     this.places = new QueuePlaces<Waiter>({ maxWaiting, maxWaitingBytes }, boundsOf, this.clock);
   }
 
   /** Requests a place. Returns true, or why the request was refused. */
-  request(client: string, bytes = 1): true | string {
+  request(client: ClientText, bytes = 1): true | string {
     const share = this.shareOf(client);
     const waiter = { client, bytes, share };
     this.places.recordRequest(client, share);
@@ -38,12 +38,12 @@ class Harness {
   }
 
   /** Requests this many places. Returns how many were granted. */
-  requestMany(client: string, count: number): number {
+  requestMany(client: ClientText, count: number): number {
     return Array.from({ length: count }, () => this.request(client)).filter((result) => result === true).length;
   }
 
   /** Frees the oldest place of a client. */
-  leave(client: string): void {
+  leave(client: ClientText): void {
     const index = this.waiting.findIndex((waiter) => waiter.client === client);
     const [waiter] = index < 0 ? [] : this.waiting.splice(index, 1);
     if (waiter !== undefined) this.places.leave(waiter);
@@ -57,77 +57,85 @@ class Harness {
 const full = 'all slots are taken and the queue is full (MODEL_API_MAX_CONCURRENT, MODEL_API_MAX_QUEUE)';
 const variables = '(MODEL_API_MAX_QUEUE)';
 
-const users = Array.from({ length: 20 }, (_, number) => `key app/${number}`);
+const users = Array.from({ length: 20 }, (_, number) => `key app/${number}` as const);
 
 describe('A client that is not alone', () => {
   it('gets its share of the places, and the error names the share', () => {
     const harness = new Harness(100);
-    harness.request('b');
-    expect(harness.requestMany('a', 1000)).toBe(25);
-    expect(harness.request('a')).toBe(
+    harness.request('key b');
+    expect(harness.requestMany('key a', 1000)).toBe(25);
+    expect(harness.request('key a')).toBe(
       `this client may not wait: it has 25 waiting jobs, and its share is 25 of 100 places of the queue while other clients are active ${variables}`,
     );
     expect(harness.places.refused).toEqual({ full: 0, bound: 976 });
-    expect(harness.counts()).toEqual({ a: 25, b: 1 });
+    expect(harness.counts()).toEqual({ 'key a': 25, 'key b': 1 });
   });
 
   it('gets its share of the bytes, or one job of any size', () => {
     const harness = new Harness(100, noBounds, 1000);
-    harness.places.recordRequest('b');
-    expect(harness.request('a', 600)).toBe(true);
-    expect(harness.request('a', 1)).toBe(
+    harness.places.recordRequest('key b');
+    expect(harness.request('key a', 600)).toBe(true);
+    expect(harness.request('key a', 1)).toBe(
       `this client may not wait: it has 600 bytes of waiting text, and its share is 250 of 1000 bytes of the queue while other clients are active ${variables}`,
     );
-    expect([harness.request('c', 200), harness.request('c', 50)]).toEqual([true, true]);
-    expect(harness.request('c', 1)).toContain('250 of 1000 bytes');
+    expect([harness.request('key c', 200), harness.request('key c', 50)]).toEqual([true, true]);
+    expect(harness.request('key c', 1)).toContain('250 of 1000 bytes');
   });
 });
 
 describe('A reserved place', () => {
-  const four = ['a', 'b', 'c', 'd'];
+  const four = ['key a', 'key b', 'key c', 'key d'] as const;
 
   it('cannot be taken by clients that have one, even within their shares', () => {
     const harness = new Harness(8);
-    harness.places.recordRequest('late');
+    harness.places.recordRequest('key late');
     for (const client of four) harness.requestMany(client, 2);
     expect(harness.places.taken).toBe(7);
-    expect(harness.request('d')).toBe(
+    expect(harness.request('key d')).toBe(
       'all slots are taken and the last place in the queue is reserved for other active clients (MODEL_API_MAX_CONCURRENT, MODEL_API_MAX_QUEUE)',
     );
     expect(harness.places.refused).toEqual({ full: 2, bound: 0 });
-    expect(harness.request('late')).toBe(true);
-    expect(harness.request('another')).toBe(full);
+    expect(harness.request('key late')).toBe(true);
+    expect(harness.request('key another')).toBe(full);
   });
 
   it('includes the average size of a text', () => {
     const harness = new Harness(10, noBounds, 1000);
-    harness.places.recordRequest('late');
-    for (const client of ['a', 'b', 'c']) expect(harness.requestMany(client, 1)).toBe(1);
-    for (const client of ['a', 'b', 'c']) expect(harness.request(client, 248)).toBe(true);
-    expect([harness.request('d', 100), harness.request('d', 54)]).toEqual([true, expect.stringMatching(/reserved/)]);
-    expect(harness.request('late', 100)).toBe(true);
+    harness.places.recordRequest('key late');
+    for (const client of ['key a', 'key b', 'key c'] as const) expect(harness.requestMany(client, 1)).toBe(1);
+    for (const client of ['key a', 'key b', 'key c'] as const) expect(harness.request(client, 248)).toBe(true);
+    expect([harness.request('key d', 100), harness.request('key d', 54)]).toEqual([
+      true,
+      expect.stringMatching(/reserved/),
+    ]);
+    expect(harness.request('key late', 100)).toBe(true);
   });
 
   it('exists for a quarter of the places at most, however many clients are active', () => {
-    const harness = new Harness(8, (client) => ({ maxRunning: 1, maxQueued: client === 'a' ? 8 : null, weight: 1 }));
+    const harness = new Harness(8, (client) => ({
+      maxRunning: 1,
+      maxQueued: client === 'key a' ? 8 : null,
+      weight: 1,
+    }));
     for (let number = 0; number < 1000; number++) harness.places.recordRequest(`address ${number}`);
-    expect(harness.requestMany('a', 8)).toBe(6);
-    expect(harness.request('a')).toContain('the last 2 places in the queue are reserved');
+    expect(harness.requestMany('key a', 8)).toBe(6);
+    expect(harness.request('key a')).toContain('the last 2 places in the queue are reserved');
   });
 });
 
 it('A queue without places refuses every job', () => {
   const harness = new Harness(0);
-  for (const client of ['a', 'b', 'a', 'key app/ada', 'key app/bob']) expect(harness.request(client)).toBe(full);
+  for (const client of ['key a', 'key b', 'key a', 'key app/ada', 'key app/bob'] as const)
+    expect(harness.request(client)).toBe(full);
 });
 
 describe('A configured limit of a client', () => {
-  const boundsOf: BoundsOf = (client) => ({ maxRunning: 1, maxQueued: client === 'bound' ? 3 : null, weight: 1 });
+  const boundsOf: BoundsOf = (client) => ({ maxRunning: 1, maxQueued: client === 'key bound' ? 3 : null, weight: 1 });
 
   it('applies at any time, also to a client that is alone', () => {
     const harness = new Harness(100, boundsOf);
-    expect(harness.requestMany('bound', 10)).toBe(3);
-    expect(harness.request('bound')).toBe(
+    expect(harness.requestMany('key bound', 10)).toBe(3);
+    expect(harness.request('key bound')).toBe(
       'this client may not wait: it has 3 waiting jobs, and its limit is 3 (the option queue of its key)',
     );
   });
@@ -139,20 +147,20 @@ describe('A client with a weight', () => {
 
   it('has as many quarters of the queue, in places and in bytes', () => {
     const harness = new Harness(8, boundsOf, 800);
-    harness.places.recordRequest('other');
+    harness.places.recordRequest('key other');
     expect(harness.requestMany('key half', 8)).toBe(4);
     expect(harness.request('key half')).toContain('its share is 4 of 8 places');
     const large = new Harness(100, boundsOf, 1000);
-    large.places.recordRequest('other');
+    large.places.recordRequest('key other');
     for (const bytes of [250, 250]) expect(large.request('key half', bytes)).toBe(true);
     expect(large.request('key half', 1)).toContain('500 of 1000 bytes');
   });
 
   it('leaves a quarter to the others, however large its weight is', () => {
     const harness = new Harness(8, boundsOf);
-    harness.places.recordRequest('other');
+    harness.places.recordRequest('key other');
     expect(harness.requestMany('key heavy', 8)).toBe(6);
-    expect(harness.requestMany('other', 8)).toBe(2);
+    expect(harness.requestMany('key other', 8)).toBe(2);
   });
 });
 
@@ -200,8 +208,8 @@ describe('The users of one key among themselves', () => {
 
   it('leave the last places of the key to active users without a waiting job', () => {
     const harness = new Harness(100, boundsOf);
-    for (const user of ['key app/late', 'key app/later', 'key app/last']) harness.places.recordRequest(user);
-    for (const user of ['key app/a', 'key app/b', 'key app/c']) expect(harness.requestMany(user, 2)).toBe(2);
+    for (const user of ['key app/late', 'key app/later', 'key app/last'] as const) harness.places.recordRequest(user);
+    for (const user of ['key app/a', 'key app/b', 'key app/c'] as const) expect(harness.requestMany(user, 2)).toBe(2);
     expect(harness.request('key app')).toBe(true);
     expect(harness.request('key app')).toBe(
       'this client may not wait: the last 2 places of its key are reserved for other active users of the key',
@@ -226,7 +234,7 @@ describe('The users of one key among themselves', () => {
       looks++;
       return monotonicMs();
     };
-    const looksAt = (client: string) => {
+    const looksAt = (client: ClientText) => {
       looks = 0;
       places.recordRequest(client);
       return looks;
@@ -246,7 +254,7 @@ describe('Clients with a common share', () => {
     harness.shareOf = (client) => (client.startsWith('key bio') ? share : null);
     return harness;
   };
-  const members = Array.from({ length: 20 }, (_, number) => `key bio${number}`);
+  const members = Array.from({ length: 20 }, (_, number) => `key bio${number}` as const);
 
   it('have together the places of one client, and of more with a larger weight', () => {
     for (const [weight, count] of [
@@ -304,7 +312,7 @@ describe('Clients with a common share', () => {
 it.each([1, 2, 3])('Places: the rule holds whatever the clients do (seed %d)', async (seed) => {
   const random = randomNumbers(seed);
   const clients = [
-    ...(seed === 1 ? [] : ['key g1', 'key g2/ada', 'key g2/bob', 'key g3']),
+    ...(seed === 1 ? [] : (['key g1', 'key g2/ada', 'key g2/bob', 'key g3'] as const)),
     'key a/1',
     'key a/2',
     'key a/3',
@@ -314,14 +322,14 @@ it.each([1, 2, 3])('Places: the rule holds whatever the clients do (seed %d)', a
     'user c',
     'user d',
     'user e',
-  ];
+  ] as const;
   const boundsOf: BoundsOf = (client) => ({ maxRunning: 1, maxQueued: client === 'key a' ? 6 : null, weight: 1 });
   const maxWaiting = 8 + Math.floor(random() * 12);
   const harness = new Harness(maxWaiting, boundsOf, 1000 * maxWaiting); // places run out before bytes
   const { places, clock, waiting } = harness;
   const share = { name: 'group g', weight: () => 1 };
   harness.shareOf = (client) => (client.startsWith('key g') ? share : null);
-  const topOf = (client: string) => harness.shareOf(client)?.name ?? holderOf(client);
+  const topOf = (client: ClientText) => harness.shareOf(client)?.name ?? holderOf(client);
   const lastActiveMs = new Map<string, number>();
   const countOf = (top: string) => waiting.filter(({ client }) => topOf(client) === top).length;
   const isActive = (holder: string) => clock.monotonicMs() - (lastActiveMs.get(holder) ?? -activeMs) < activeMs;
@@ -329,14 +337,14 @@ it.each([1, 2, 3])('Places: the rule holds whatever the clients do (seed %d)', a
   for (let step = 0; step < 3000; step++) {
     if (random() < 0.01) await clock.advance(activeMs);
     const before = [...waiting];
-    const client = clients[Math.floor(random() ** 2 * clients.length)] as string;
+    const client = clients[Math.floor(random() ** 2 * clients.length)] as ClientText;
     const holder = topOf(client);
     if (random() < 0.4) {
       harness.leave(client);
       if (before.length > waiting.length) lastActiveMs.set(holder, clock.monotonicMs());
     } else {
       lastActiveMs.set(holder, clock.monotonicMs());
-      const others = [...new Set(clients.map(topOf))].filter((other) => other !== holder);
+      const others = [...new Set(clients.map((each) => topOf(each)))].filter((other) => other !== holder);
       const reserving = others.filter((other) => isActive(other) && countOf(other) === 0).length;
       const reserved = Math.min(reserving, quarterOf(maxWaiting));
       const hadPlace = countOf(holder) > 0;

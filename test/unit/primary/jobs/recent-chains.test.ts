@@ -1,4 +1,5 @@
 import { RecentChains } from '../../../../src/primary/jobs/job-chain.js';
+import type { ClientText } from '../../../../src/shared/client.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 
 /** Requests with their answers, and the time between them. */
@@ -7,7 +8,7 @@ class Desk {
   readonly recent = new RecentChains(this.clock);
   #answers = 0;
 
-  arrive(client = 'ada') {
+  arrive(client: ClientText = 'key ada') {
     return this.recent.arrive(client);
   }
 
@@ -54,7 +55,7 @@ describe('A request of a caller that stores its conversation', () => {
 
   it('is no side request if the other one arrived long before, or from another client', async () => {
     const desk = new Desk();
-    const [long, other] = [desk.arrive(), desk.arrive('bob')];
+    const [long, other] = [desk.arrive(), desk.arrive('key bob')];
     await desk.clock.advance(2501);
     const arrival = desk.arrive();
     expect(desk.answer(other)).toBe(false);
@@ -72,10 +73,10 @@ describe('A request of a caller that stores its conversation', () => {
 it('The state of an answered conversation is remembered until four thousand others have been answered', () => {
   const { recent } = new Desk();
   expect(recent.knows('here')).toBe(false);
-  recent.answered(recent.arrive('ada'), 'here');
-  for (let index = 1; index < 4096; index++) recent.answered(recent.arrive(`client ${index}`), `place ${index}`);
+  recent.answered(recent.arrive('key ada'), 'here');
+  for (let index = 1; index < 4096; index++) recent.answered(recent.arrive(`user ${index}`), `place ${index}`);
   expect(recent.knows('here')).toBe(true);
-  recent.answered(recent.arrive('bob'), 'here');
-  recent.answered(recent.arrive('bob'), 'there');
+  recent.answered(recent.arrive('key bob'), 'here');
+  recent.answered(recent.arrive('key bob'), 'there');
   expect([recent.knows('here'), recent.knows('place 1'), recent.knows('place 2')]).toEqual([true, false, true]);
 });

@@ -113,10 +113,10 @@ describe('The failures and answers of jobs', () => {
   it('count for one client only until a second client is affected, and then blocked jobs are retried at all CLIs', async () => {
     const seems = throws(cliError('auth', 'no'));
     const harness = jobHarness({ cliLimits: { local: 2 }, script: [seems, seems, usedUp] });
-    for (let n = 0; n < 2; n++) await harness.finish({ client: 'first' });
-    await harness.finish({ client: 'first', model: 'local/x' });
-    expect(await harness.finish({ client: 'first' })).toMatchObject({ failure: { reason: 'auth' } });
-    expect(await harness.finish({ client: 'second' })).toMatchObject({ outcome: 'ok' });
+    for (let n = 0; n < 2; n++) await harness.finish({ client: 'key first' });
+    await harness.finish({ client: 'key first', model: 'local/x' });
+    expect(await harness.finish({ client: 'key first' })).toMatchObject({ failure: { reason: 'auth' } });
+    expect(await harness.finish({ client: 'key second' })).toMatchObject({ outcome: 'ok' });
     expect(harness.clis.map(({ health }) => health.circuits.status[0].state)).toEqual(['half_open', 'closed']);
     await harness.expectTidy();
   });

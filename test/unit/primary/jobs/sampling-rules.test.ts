@@ -28,7 +28,7 @@ function refusal(message: string): Error {
   return cliError('other', `the model CLI reports: API Error: 400 ${message}`);
 }
 
-const [ada, bob] = ['key ada', 'key bob'];
+const [ada, bob] = ['key ada', 'key bob'] as const;
 
 const rules = () => new SamplingRules(true, new FakeClock());
 

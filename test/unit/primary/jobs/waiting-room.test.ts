@@ -1,6 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import { type BoundsOf, noBounds } from '../../../../src/primary/access/clients.js';
 import type { Ticket } from '../../../../src/primary/jobs/ticket.js';
+import type { ClientText } from '../../../../src/shared/client.js';
 import { settled } from '../../../support/basics/settled.js';
 import { TestRoom } from '../../../support/jobs/test-room.js';
 
@@ -69,8 +70,8 @@ describe('The upcoming tickets', () => {
   it('are listed in the order in which they get their slots, without parked ones', () => {
     const { room, admit, park } = queue(1, 10);
     admit();
-    const [a1, a2, b1] = [admit('a'), admit('a'), admit('b')];
-    park('c', 1);
+    const [a1, a2, b1] = [admit('key a'), admit('key a'), admit('key b')];
+    park('key c', 1);
     expect(room.upcoming(2)).toEqual([a1, b1]);
     expect(room.upcoming(10)).toEqual([a1, b1, a2]);
     expect(room.upcoming(0)).toEqual([]);
@@ -80,7 +81,7 @@ describe('The upcoming tickets', () => {
 describe('A CLI with a limit', () => {
   const limited = (small: number, maxActive = 4) => {
     const test = new TestRoom({ maxActive, cliLimits: { small } });
-    const at = (cli: string, client = 'a') => test.admit(client, 1, { cli, lane: cli });
+    const at = (cli: string, client: ClientText = 'key a') => test.admit(client, 1, { cli, lane: cli });
     return { test, at, isRunning: (...tickets: Ticket[]) => tickets.map(({ isWaiting }) => !isWaiting) };
   };
 
@@ -103,7 +104,7 @@ describe('A CLI with a limit', () => {
     const [first, second] = [at('small'), at('small')];
     second.release();
     first.release();
-    expect(test.room.hasSlotFor({ client: 'a', cli: 'small' })).toBe(true);
+    expect(test.room.hasSlotFor({ client: 'key a', cli: 'small' })).toBe(true);
     expect(isRunning(at('small'))).toEqual([true]);
   });
 });
@@ -111,23 +112,23 @@ describe('A CLI with a limit', () => {
 describe('A background job', () => {
   it('counts neither as waiting nor against the queue', () => {
     const test = new TestRoom({ maxActive: 1, maxWaiting: 1 });
-    test.admit('a');
+    test.admit('key a');
     for (const name of ['1', '2', '3']) test.enter(name);
     expect([test.room.waiting, test.room.waitingInBackground.length, test.room.waitingClients]).toEqual([0, 3, []]);
-    expect(test.admit('a').isWaiting).toBe(true);
-    expect(refusalOf(() => test.admit('a'))).toMatchObject({ code: 'concurrency_limited' });
+    expect(test.admit('key a').isWaiting).toBe(true);
+    expect(refusalOf(() => test.admit('key a'))).toMatchObject({ code: 'concurrency_limited' });
   });
 
   it('has the rank of a caller after a minute, the oldest of each client, one at a time, without a queue place', async () => {
     const test = new TestRoom({ maxActive: 1, maxWaiting: 1 });
-    const running = test.admit('caller');
-    for (const name of ['a1', 'a2', 'b1']) test.enter(name, name.slice(0, 1));
+    const running = test.admit('key caller');
+    for (const name of ['a1', 'a2', 'b1']) test.enter(name, `key ${name.slice(0, 1)}`);
     await test.clock.advance(59_999);
     test.room.check();
     expect(test.room.hasPromoted).toBe(false);
     await test.clock.advance(1);
     test.room.check();
-    const later = test.admit('caller');
+    const later = test.admit('key caller');
     expect([test.room.waiting, later.position]).toEqual([1, 3]);
     running.release();
     expect([test.started, later.isWaiting]).toEqual([['a1'], true]);
@@ -135,10 +136,10 @@ describe('A background job', () => {
 
   it('has the rank of a caller at once if its client follows it, one job of each client at a time', () => {
     const test = new TestRoom({ maxActive: 1 });
-    const running = test.admit('caller');
-    test.enter('a1', 'a');
-    for (const name of ['a2', 'a3', 'b1']) test.enter(name, name.slice(0, 1), { isFollowed: true });
-    const later = test.admit('caller');
+    const running = test.admit('key caller');
+    test.enter('a1', 'key a');
+    for (const name of ['a2', 'a3', 'b1']) test.enter(name, `key ${name.slice(0, 1)}`, { isFollowed: true });
+    const later = test.admit('key caller');
     running.release();
     expect([test.started, later.position]).toEqual([['a2'], 2]);
   });
@@ -147,8 +148,8 @@ describe('A background job', () => {
 it('A client with a weight has that many turns in each round, and the positions show it', async () => {
   const boundsOf: BoundsOf = (client) => ({ ...noBounds(client), weight: client === 'key heavy' ? 2 : 1 });
   const { admit } = queue(1, 10, 1000, boundsOf);
-  const first = admit('first');
-  const tickets = [admit('a'), admit('a'), ...['one', 'two', 'three'].map(() => admit('key heavy'))];
+  const first = admit('key first');
+  const tickets = [admit('key a'), admit('key a'), ...['one', 'two', 'three'].map(() => admit('key heavy'))];
   const [a1, a2, k1, k2, k3] = tickets as [Ticket, Ticket, Ticket, Ticket, Ticket];
   expect(tickets.map(({ position }) => position)).toEqual([1, 4, 2, 3, 5]);
   const granted = watch({ a1, a2, k1, k2, k3 });
@@ -164,15 +165,15 @@ describe('A client at its limit of running jobs', () => {
 
   it('is refused if it may not wait, although a slot is free', () => {
     const { room, admit } = queue(2, 0, 1000, oneEach);
-    admit('a');
-    expect(refusalOf(() => admit('a'))).toMatchObject({ code: 'concurrency_limited' });
+    admit('key a');
+    expect(refusalOf(() => admit('key a'))).toMatchObject({ code: 'concurrency_limited' });
     expect([room.active, room.waiting]).toEqual([1, 0]);
   });
 
   it('gets all allowed slots when its limit has been raised', async () => {
     let maxRunning = 1;
     const { room, admit } = queue(4, 10, 1000, () => ({ maxRunning, maxQueued: null, weight: 1 }));
-    const [first] = [admit('a'), admit('a'), admit('a'), admit('a')];
+    const [first] = [admit('key a'), admit('key a'), admit('key a'), admit('key a')];
     maxRunning = 2;
     first?.release();
     expect([room.active, room.waiting]).toEqual([2, 1]);
@@ -181,12 +182,12 @@ describe('A client at its limit of running jobs', () => {
   it('is not overtaken by its next job when its limit has been raised', () => {
     let maxRunning = 1;
     const { room, admit, park, unpark } = queue(3, 10, 1000, () => ({ maxRunning, maxQueued: null, weight: 1 }));
-    const tickets = [admit('a'), admit('a'), admit('a')];
+    const tickets = [admit('key a'), admit('key a'), admit('key a')];
     maxRunning = 2;
-    tickets.push(admit('a'));
+    tickets.push(admit('key a'));
     expect(tickets.map(({ isWaiting }) => isWaiting)).toEqual([false, false, true, true]);
     maxRunning = 3;
-    const parked = park('a');
+    const parked = park('key a');
     unpark(parked);
     expect([room.active, tickets[2]?.isWaiting, parked.isWaiting]).toEqual([3, false, true]);
   });
@@ -194,7 +195,7 @@ describe('A client at its limit of running jobs', () => {
   it('gets no slot beyond a limit that has been lowered', () => {
     let maxRunning = 3;
     const { room, admit } = queue(3, 10, 1000, () => ({ maxRunning, maxQueued: null, weight: 1 }));
-    const [other, ...own] = [admit('b'), admit('a'), admit('a'), admit('a'), admit('c')];
+    const [other, ...own] = [admit('key b'), admit('key a'), admit('key a'), admit('key a'), admit('key c')];
     maxRunning = 1;
     other?.release();
     expect(own.map(({ isWaiting }) => isWaiting)).toEqual([false, false, true, false]);
@@ -205,7 +206,7 @@ describe('A client at its limit of running jobs', () => {
 
 it('The room reports when a job arrives, gets its slot or leaves', () => {
   const { counts, admit, park, unpark } = queue(1, 2);
-  const [running, parked] = [admit(), park('a', 1)];
+  const [running, parked] = [admit(), park('key a', 1)];
   running.release();
   unpark(parked);
   admit().release();
@@ -244,9 +245,11 @@ describe('Idleness', () => {
 it('The users of one key share its slots', async () => {
   const boundsOf: BoundsOf = (client) => ({ ...noBounds(client), ...(client === 'key app' && { maxRunning: 2 }) });
   const { room, admit } = queue(4, 10, 1000, boundsOf);
-  const [ada, bob, eve, other] = ['key app/ada', 'key app/bob', 'key app/eve', 'key other'].map((name) => admit(name));
-  const hasSlot = (client: string) => room.hasSlotFor({ client, cli: 'main' });
-  expect(['key app/joe', 'key app', 'key other'].map(hasSlot)).toEqual([false, false, true]);
+  const [ada, bob, eve, other] = (['key app/ada', 'key app/bob', 'key app/eve', 'key other'] as const).map((name) =>
+    admit(name),
+  );
+  const hasSlot = (client: ClientText) => room.hasSlotFor({ client, cli: 'main' });
+  expect((['key app/joe', 'key app', 'key other'] as const).map(hasSlot)).toEqual([false, false, true]);
   expect([ada, bob, eve, other].map((ticket) => ticket?.isWaiting)).toEqual([false, false, true, false]);
   bob?.release();
   await settled();
@@ -258,10 +261,10 @@ describe('A patient caller', () => {
 
   it('has a queue place, and gets a free slot at once, else waits behind all other callers', async () => {
     const { room, admit } = queue(1, 3);
-    const running = admit('a', 1, patient);
-    const [flex, usual] = [admit('a', 1, patient), admit('b')];
+    const running = admit('key a', 1, patient);
+    const [flex, usual] = [admit('key a', 1, patient), admit('key b')];
     expect([running.isWaiting, flex.position, usual.position, room.waiting]).toEqual([false, 2, 1, 2]);
-    const late = admit('c');
+    const late = admit('key c');
     expect(refusalOf(admit)).toMatchObject({ code: 'concurrency_limited' });
     const granted = watch({ flex, usual, late });
     for (const ticket of [running, usual, late, flex]) {
@@ -274,14 +277,14 @@ describe('A patient caller', () => {
 
   it('has the rank of a caller after a minute, so that it does not starve: the oldest of each client, one at a time', async () => {
     const test = new TestRoom({ maxActive: 1 });
-    const running = test.admit('b');
-    const [first, second] = [test.admit('a', 1, patient), test.admit('a', 1, patient)];
+    const running = test.admit('key b');
+    const [first, second] = [test.admit('key a', 1, patient), test.admit('key a', 1, patient)];
     await test.clock.advance(59_999);
     test.room.check();
     expect(test.room.hasPromoted).toBe(false);
     await test.clock.advance(1);
     test.room.check();
-    for (let count = 0; count < 5; count++) test.admit('b');
+    for (let count = 0; count < 5; count++) test.admit('key b');
     expect([first.position, second.position]).toEqual([1, 7]);
     running.release();
     expect([first.isWaiting, second.isWaiting, test.room.hasPromoted]).toEqual([false, true, false]);
@@ -293,11 +296,11 @@ describe('A patient caller', () => {
 
   it('learns its position', async () => {
     const test = new TestRoom({ maxActive: 1 });
-    test.admit('a');
-    const flex = test.admit('a', 1, patient);
+    test.admit('key a');
+    const flex = test.admit('key a', 1, patient);
     const positions: number[] = [];
     flex.onPosition = (position) => positions.push(position) > 0;
-    const plain = test.admit('b');
+    const plain = test.admit('key b');
     await test.clock.advance(100);
     plain.release();
     await test.clock.advance(2000);
@@ -310,10 +313,10 @@ describe('An urgent caller', () => {
 
   it('waits before the other jobs of its client, and takes no slot of another client, however many there are', async () => {
     const { admit } = queue(1, 100);
-    const running = admit('b');
-    const plain = admit('a');
-    const flood = Array.from({ length: 20 }, () => admit('a', 1, urgent));
-    const [b1, b2] = [admit('b'), admit('b')];
+    const running = admit('key b');
+    const plain = admit('key a');
+    const flood = Array.from({ length: 20 }, () => admit('key a', 1, urgent));
+    const [b1, b2] = [admit('key b'), admit('key b')];
     expect([plain.position, b1.position, b2.position]).toEqual([23, 2, 4]);
     expect(flood.slice(0, 3).map(({ position }) => position)).toEqual([1, 3, 5]);
     running.release();
@@ -337,8 +340,8 @@ describe('A gate', () => {
   it('with a maximum lets the jobs of others pass, and its own go when one has ended', async () => {
     limits.maxRunning = 1;
     const { room, admit } = queue(3, 10);
-    const first = admit('a', 1, { gates: [gate] });
-    const [second, other] = [admit('b', 1, { gates: [gate] }), admit('c')];
+    const first = admit('key a', 1, { gates: [gate] });
+    const [second, other] = [admit('key b', 1, { gates: [gate] }), admit('key c')];
     const granted = watch({ second, other });
     await settled();
     expect([granted, second.reason, room.runningAtGate('group lab')]).toEqual([['other'], 'client', 1]);
@@ -351,9 +354,9 @@ describe('A gate', () => {
     limits.minRunning = 1;
     const test = queue(1, 10);
     const { room, admit } = test;
-    const running = admit('x');
-    const others = { a: admit('a'), b: admit('b') };
-    const mine = { m: admit('m', 1, { gates: [gate] }), n: test.enter('n', 'n', { gates: [gate] }) };
+    const running = admit('key x');
+    const others = { a: admit('key a'), b: admit('key b') };
+    const mine = { m: admit('key m', 1, { gates: [gate] }), n: test.enter('n', 'key n', { gates: [gate] }) };
     const all: Readonly<Record<string, Ticket>> = { ...others, ...mine };
     const granted = watch(all);
     running.release();
@@ -370,9 +373,9 @@ describe('A gate', () => {
     limits.minRunning = 1;
     const test = queue(1, 10);
     const { admit } = test;
-    const running = admit('x');
-    const held = test.enter('m', 'm', { gates: [gate], heldBy: () => 'conversation' });
-    const other = admit('a');
+    const running = admit('key x');
+    const held = test.enter('m', 'key m', { gates: [gate], heldBy: () => 'conversation' });
+    const other = admit('key a');
     const granted = watch({ held, other });
     running.release();
     await settled();
@@ -382,8 +385,8 @@ describe('A gate', () => {
   it('that has its minimum takes no slot from others', async () => {
     limits.minRunning = 1;
     const { admit } = queue(2, 10);
-    const [mine, other] = [admit('m', 1, { gates: [gate] }), admit('x')];
-    const waiting = { a: admit('a'), m: admit('m', 1, { gates: [gate] }) };
+    const [mine, other] = [admit('key m', 1, { gates: [gate] }), admit('key x')];
+    const waiting = { a: admit('key a'), m: admit('key m', 1, { gates: [gate] }) };
     const granted = watch(waiting);
     other.release();
     await settled();

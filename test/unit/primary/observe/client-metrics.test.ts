@@ -1,18 +1,19 @@
 import { Registry } from 'prom-client';
 import { ClientMetrics } from '../../../../src/primary/observe/job-metrics.js';
+import type { ClientText } from '../../../../src/shared/client.js';
 import { Exposition, fallen } from '../../../support/documents/exposition.js';
 import { jobDone, jobFailed, jobRequest } from '../../../support/jobs/job-records.js';
 
 class Harness {
   readonly #registry = new Registry();
-  waiting = new Map<string, number>();
+  waiting = new Map<ClientText, number>();
   readonly clients: ClientMetrics;
 
   constructor() {
     this.clients = new ClientMetrics(this.#registry, () => this.waiting);
   }
 
-  answer(client: string): void {
+  answer(client: ClientText): void {
     this.clients.jobEnded(jobRequest({ client }), jobDone());
   }
 
@@ -31,9 +32,13 @@ describe('The metrics by client', () => {
     const harness = new Harness();
     harness.answer('key alice');
     harness.clients.jobEnded(jobRequest({ client: 'key alice' }), jobFailed('timeout'));
-    for (const client of ['address 192.0.2.1', 'address 192.0.2.2', 'local']) harness.answer(client);
+    for (const client of ['address 192.0.2.1', 'address 192.0.2.2', 'key local'] as const) harness.answer(client);
     harness.clients.countRefusal('user bob');
-    harness.waiting = new Map(Object.entries({ 'key alice': 2, 'address 192.0.2.1': 3, 'address 192.0.2.2': 4 }));
+    harness.waiting = new Map([
+      ['key alice', 2],
+      ['address 192.0.2.1', 3],
+      ['address 192.0.2.2', 4],
+    ]);
     const scrape = await harness.read();
     expect(scrape.value('client_jobs_total{client="alice",outcome="ok"}')).toBe(1);
     expect(scrape.value('client_jobs_total{client="alice",outcome="timeout"}')).toBe(1);
@@ -47,7 +52,15 @@ describe('The metrics by client', () => {
 
   it('differ for clients of one name, and are those of the person for a key that the person has made', async () => {
     const harness = new Harness();
-    for (const client of ['key ada', 'user ada', 'sso ada', 'sso ada/ada~1', 'made ada~1', 'key other', 'address ada'])
+    for (const client of [
+      'key ada',
+      'user ada',
+      'sso ada',
+      'sso ada/ada~1',
+      'made ada~1',
+      'key other',
+      'address ada',
+    ] as const)
       harness.answer(client);
     const { samples } = await harness.read();
     const counted = samples.flatMap(({ name, labels, value }) =>
@@ -67,7 +80,7 @@ describe('The metrics by client', () => {
     const harness = new Harness();
     let before = (await harness.read()).growing();
     for (let number = 0; number < 300; number++) {
-      for (const kind of ['user', 'key', 'address']) harness.answer(`${kind} ${kind}-${number}`);
+      for (const kind of ['user', 'key', 'address'] as const) harness.answer(`${kind} ${kind}-${number}`);
       if (number % 50 !== 0) continue;
       const after = (await harness.read()).growing();
       expect(fallen(before, after)).toEqual([]);

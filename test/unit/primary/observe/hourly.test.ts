@@ -5,16 +5,16 @@ describe('The hourly report of a client', () => {
   it('is due at first, and again after an hour', async () => {
     const clock = new FakeClock();
     const hourly = new Hourly(clock);
-    expect([hourly.isDue('ada'), hourly.isDue('ada'), hourly.isDue('bob')]).toEqual([true, false, true]);
+    expect([hourly.isDue('key ada'), hourly.isDue('key ada'), hourly.isDue('key bob')]).toEqual([true, false, true]);
     await clock.advance(3_599_999);
-    expect(hourly.isDue('ada')).toBe(false);
+    expect(hourly.isDue('key ada')).toBe(false);
     await clock.advance(1);
-    expect([hourly.isDue('ada'), hourly.isDue('ada')]).toEqual([true, false]);
+    expect([hourly.isDue('key ada'), hourly.isDue('key ada')]).toEqual([true, false]);
   });
 
   it('is forgotten for the clients reported first, if there are very many', () => {
     const hourly = new Hourly(new FakeClock());
-    for (let client = 0; client <= 10_000; client++) hourly.isDue(String(client));
-    expect([hourly.isDue('10000'), hourly.isDue('1'), hourly.isDue('0')]).toEqual([false, false, true]);
+    for (let client = 0; client <= 10_000; client++) hourly.isDue(`address ${client}`);
+    expect([hourly.isDue('key 10000'), hourly.isDue('key 1'), hourly.isDue('key 0')]).toEqual([false, false, true]);
   });
 });

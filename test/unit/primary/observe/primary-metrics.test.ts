@@ -1,9 +1,10 @@
 import { PrimaryMetrics } from '../../../../src/primary/observe/primary-metrics.js';
+import type { ClientText } from '../../../../src/shared/client.js';
 import { Exposition } from '../../../support/documents/exposition.js';
 
 /** Creates the metrics of a primary with these numbers of created and refused things. */
 function createMetrics() {
-  const slots = { refused: 0, refusedByBound: 0, waitingByClient: new Map<string, number>() };
+  const slots = { refused: 0, refusedByBound: 0, waitingByClient: new Map<ClientText, number>() };
   const conversations = { refused: 0, counts: { conversations: 0, bytes: 0, tokens: 0, created: 0 } };
   const metrics = new PrimaryMetrics(slots, conversations, ['demo']);
   return { slots, conversations, metrics, read: async () => new Exposition(await metrics.registry.metrics()) };

@@ -6,6 +6,7 @@ import {
   type Period,
   type UsageDelta,
 } from '../../../../src/primary/store/contract/usage.js';
+import type { ClientText } from '../../../../src/shared/client.js';
 import { outcomes } from '../../../../src/shared/job.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { jobDone, jobFailed, jobRequest } from '../../../support/jobs/job-records.js';
@@ -17,8 +18,8 @@ const none = Object.fromEntries(outcomes.map((outcome) => [outcome, 0]));
 function createLedger() {
   const clock = new FakeClock();
   const ledger = new UsageLedger(clock);
-  const answer = (client: string) => ledger.jobEnded(jobRequest({ client }), jobDone(), noBill);
-  const answerOf = (model: string | null, client = 'key alice', bill: Partial<Bill> = {}) =>
+  const answer = (client: ClientText) => ledger.jobEnded(jobRequest({ client }), jobDone(), noBill);
+  const answerOf = (model: string | null, client: ClientText = 'key alice', bill: Partial<Bill> = {}) =>
     ledger.jobEnded(jobRequest({ client }), jobDone({ model }), { ...noBill, ...bill });
   return { clock, ledger, answer, answerOf };
 }
@@ -92,8 +93,8 @@ describe('The usage of a client', () => {
 
   it('is separate from that of all others, even of one with the same name', () => {
     const { ledger, answer } = createLedger();
-    for (const client of ['user alice', 'key bob', 'key alice', 'key alice']) answer(client);
-    const names = (client: string | null) =>
+    for (const client of ['user alice', 'key bob', 'key alice', 'key alice'] as const) answer(client);
+    const names = (client: ClientText | null) =>
       ledger.report(client, always).map(({ kind, client: name, jobs }) => [kind, name, jobs.ok]);
     expect(names(null)).toEqual([
       ['user', 'alice', 1],
@@ -113,7 +114,7 @@ it('The cost in a report has no trace of the sum of fractions', () => {
 
 it('Usage that an earlier version has stored is reported with all outcomes', () => {
   const { ledger } = createLedger();
-  const names = { day: '2026-01-01', client: 'key alice', model: '', account: '' };
+  const names = { day: '2026-01-01', client: 'key alice' as const, model: '', account: '' };
   ledger.restore({ ...names, ...noCharge, refused: 0, modelMs: 0, jobs: { ok: 1 } as UsageDelta['jobs'] });
   expect(ledger.report(null, always)[0]?.jobs).toEqual({ ...none, ok: 1 });
 });
@@ -259,7 +260,7 @@ describe('The memory of the usage ledger', () => {
     answerOf('x'.repeat(129), 'key alice');
     answerOf('opus', 'key bob');
     answerOf('haiku', 'key bob');
-    const rows = (client: string | null) => ledger.report(client, { ...always, groups: ['client', 'model'] });
+    const rows = (client: ClientText | null) => ledger.report(client, { ...always, groups: ['client', 'model'] });
     expect(rows('key alice')).toHaveLength(21);
     expect(rows('key alice').find(({ model }) => model === 'other')).toMatchObject({ jobs: { ok: 981 } });
     expect(rows('key bob').map(({ model }) => model)).toEqual(['haiku', 'opus']);
@@ -300,7 +301,7 @@ describe('The growth of usage', () => {
   it('can be restored into another ledger, and is not part of its growth', () => {
     const { clock, ledger, answer } = createLedger();
     ledger.keepGrowth();
-    for (const client of ['key alice', 'user bob']) answer(client);
+    for (const client of ['key alice', 'user bob'] as const) answer(client);
     ledger.countRefusal('key alice');
     const restored = new UsageLedger(clock);
     for (const row of ledger.takeGrowth()) restored.restore(row);
@@ -314,7 +315,7 @@ describe('The growth of usage', () => {
   it('is removed with its client', () => {
     const { ledger, answer } = createLedger();
     ledger.keepGrowth();
-    for (const client of ['key alice', 'key bob']) answer(client);
+    for (const client of ['key alice', 'key bob'] as const) answer(client);
     expect([ledger.forget('key alice'), ledger.forget('key alice')]).toEqual([1, 0]);
     expect(ledger.report(null, always).map(({ client }) => client)).toEqual(['bob']);
     expect(ledger.takeGrowth().map(({ client }) => client)).toEqual(['key bob']);

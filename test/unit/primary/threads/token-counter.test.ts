@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
 import { TokenCounter } from '../../../../src/primary/threads/token-counter.js';
 import { count } from '../../../../src/primary/threads/token-thread.js';
+import type { ClientText } from '../../../../src/shared/client.js';
 import { systemClock } from '../../../../src/shared/clock.js';
 import { sampleForTokens } from '../../../../src/shared/text/token-sample.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
@@ -45,7 +46,8 @@ describe('The token counter', () => {
     await withThread(slow, async (path) => {
       const counter = new TokenCounter(systemClock, fail, path);
       const order: string[] = [];
-      const count = (name: string, client: string) => counter.countTokens([name], client).then(() => order.push(name));
+      const count = (name: string, client: ClientText) =>
+        counter.countTokens([name], client).then(() => order.push(name));
       const flood = ['a', 'b', 'c'].map((name) => count(name, 'key greedy/sub'));
       const other = count('other', 'key other');
       const turn = counter.countUrgently(['turn'], 'key ada').then(() => order.push('turn'));

@@ -1,4 +1,4 @@
-import { holderOf } from '../../../../src/shared/client.js';
+import { type ClientText, holderOf, noClient } from '../../../../src/shared/client.js';
 import { type CommonShare, FairQueue, type Member } from '../../../../src/shared/fairness/fair-queue.js';
 import { randomNumbers } from '../../../support/basics/random.js';
 
@@ -8,13 +8,13 @@ interface Named<T> extends Member {
 
 /** Creates a fair queue of named members. Clients can be suspended. */
 function fairQueue<T>(
-  weightOf: (holder: string) => number = () => 1,
-  shareOf: (client: string) => CommonShare | null = () => null,
+  weightOf: (holder: ClientText) => number = () => 1,
+  shareOf: (client: ClientText) => CommonShare | null = () => null,
 ) {
   const held = new Set<string>();
   const queue = new FairQueue<Named<T>>({ weightOf, mustWait: (holder) => held.has(holder) });
   const members = new Map<T, Named<T>>();
-  const member = (client: string, name: T, lane: string) => {
+  const member = (client: ClientText, name: T, lane: string) => {
     members.set(name, { client, name, lane, share: shareOf(client) });
     return members.get(name) as Named<T>;
   };
@@ -23,13 +23,13 @@ function fairQueue<T>(
       return queue.size;
     },
     [Symbol.iterator]: () => [...queue].map(({ name }) => name)[Symbol.iterator](),
-    add: (client: string, name: T, lane = '') => queue.add(member(client, name, lane)),
-    addFirst: (client: string, name: T, lane = '') => queue.addFirst(member(client, name, lane)),
+    add: (client: ClientText, name: T, lane = '') => queue.add(member(client, name, lane)),
+    addFirst: (client: ClientText, name: T, lane = '') => queue.addFirst(member(client, name, lane)),
     takeNext: (mayGo: (name: T) => boolean = () => true) => queue.takeNext(({ name }) => mayGo(name))?.name ?? null,
     remove: (name: T) => queue.remove(members.get(name) as Named<T>),
     positionOf: (name: T) => queue.positionOf(members.get(name) as Named<T>),
-    hold: (client: string) => void held.add(holderOf(client)),
-    resume: (client: string) => {
+    hold: (client: ClientText) => void held.add(holderOf(client)),
+    resume: (client: ClientText) => {
       const wasHeld = held.delete(holderOf(client));
       if (wasHeld) queue.toEnd({ client, lane: '', name: null as T, share: shareOf(client) });
       return wasHeld;
@@ -39,7 +39,7 @@ function fairQueue<T>(
 
 type Order<T> = ReturnType<typeof fairQueue<T>>;
 
-function order(...members: readonly (readonly [client: string, member: string])[]): Order<string> {
+function order(...members: readonly (readonly [client: ClientText, member: string])[]): Order<string> {
   const waiting = fairQueue<string>();
   for (const [client, member] of members) waiting.add(client, member);
   return waiting;
@@ -53,7 +53,7 @@ function takeAll<T>(waiting: Order<T>, mayGo?: (name: T) => boolean): T[] {
 
 describe('The fair queue', () => {
   it('alternates between keys, and within one key between its users', () => {
-    const names = ['key app/ada', 'key app/bob', 'key app', 'key app/ada', 'key app/eve', 'key app/ada'];
+    const names = ['key app/ada', 'key app/bob', 'key app', 'key app/ada', 'key app/eve', 'key app/ada'] as const;
     const waiting = order(...names.map((name, index) => [name, `app ${index}`] as const));
     for (const number of [1, 2, 3]) waiting.add('key other', `other ${number}`);
     const expected = [...waiting];
@@ -79,7 +79,7 @@ describe('The fair queue', () => {
     const clients = new Map<number, string>();
     for (let step = 0; step < 3000; step++) {
       const dice = random();
-      const client = `client ${Math.floor(random() * 6)}`;
+      const client = `user ${Math.floor(random() * 6)}` as const;
       const turn = random();
       if (turn < 0.1) for (const either of [waiting, model]) either.hold(client);
       if (turn > 0.9) for (const either of [waiting, model]) either.resume(client);
@@ -100,16 +100,16 @@ describe('The fair queue', () => {
       }
       expect(waiting.size).toBe(clients.size);
     }
-    for (let number = 0; number < 6; number++) waiting.resume(`client ${number}`);
+    for (let number = 0; number < 6; number++) waiting.resume(`user ${number}`);
     expect(takeAll(waiting)).toHaveLength(clients.size);
   });
 
   it.each([1, 2, 3])('lists its members in the order in which it serves them, with any weights (seed %d)', (seed) => {
     const random = randomNumbers(seed);
     const share = { name: 'group', weight: () => 2 };
-    const weightOf = (holder: string) => (seed === 1 ? 1 : 1 + (Number(holder.at(-1)) % 3));
+    const weightOf = (holder: ClientText) => (seed === 1 ? 1 : 1 + (Number(holder.at(-1)) % 3));
     const waiting = fairQueue<number>(weightOf, (client) => (seed === 3 && Number(client.at(-1)) > 4 ? share : null));
-    const oneOf = (share: number) => `client ${Math.floor(share * 8)}`;
+    const oneOf = (share: number) => `user ${Math.floor(share * 8)}` as const;
     for (let step = 0; step < 400; step++) {
       if (random() < 0.7) waiting.add(oneOf(random() ** 2), step);
       else waiting.takeNext();
@@ -121,7 +121,7 @@ describe('The fair queue', () => {
       expect(listed).toHaveLength(waiting.size);
       expect(listed.map(waiting.positionOf)).toEqual(listed.map((_, index) => index + 1));
     }
-    for (let number = 0; number < 8; number++) waiting.resume(`client ${number}`);
+    for (let number = 0; number < 8; number++) waiting.resume(`user ${number}`);
     const listed = [...waiting];
     expect(listed.length).toBeGreaterThan(50);
     expect(takeAll(waiting)).toEqual(listed);
@@ -136,14 +136,14 @@ describe('The fair queue', () => {
     }));
     const members = Array.from({ length: 120 }, (_, number) => {
       const share = number < 100 ? shares[0] : shares[number % 6];
-      const holder = `key ${number}`;
+      const holder = `key ${number}` as const;
       weights.set(holder, 1 + Math.floor(random() * 3));
       return { holder, share: share ?? null };
     });
-    const shareOf = (client: string) => members.find(({ holder }) => holder === holderOf(client))?.share ?? null;
+    const shareOf = (client: ClientText) => members.find(({ holder }) => holder === holderOf(client))?.share ?? null;
     const waiting = fairQueue<number>((holder) => weights.get(holder) ?? 0, shareOf);
-    const owners: string[] = [];
-    const add = (client: string) => waiting.add(client, owners.push(client) - 1);
+    const owners: ClientText[] = [];
+    const add = (client: ClientText) => waiting.add(client, owners.push(client) - 1);
     for (const { holder } of members) for (const user of ['ada', 'bob', 'ada']) add(`${holder}/${user}`);
     const taken = new Map<string, number>();
     const last = new Map<string, number>();
@@ -153,7 +153,7 @@ describe('The fair queue', () => {
     const round = [...tops].reduce((sum, name) => sum + weightOf(name), 0);
     const turns = round * 2000;
     for (let turn = 0; turn < turns; turn++) {
-      const client = owners[waiting.takeNext() ?? -1] ?? '';
+      const client = owners[waiting.takeNext() ?? -1] ?? noClient;
       const holder = holderOf(client);
       for (const name of [holder, shareOf(client)?.name ?? []].flat()) taken.set(name, (taken.get(name) ?? 0) + 1);
       longestWait = Math.max(longestWait, turn - (last.get(holder) ?? 0));
@@ -184,22 +184,22 @@ describe('The fair queue', () => {
 
   it('skips a lane whose first member may not leave, and retains its order', () => {
     const waiting = fairQueue<string>();
-    for (const [index, lane] of ['x', 'x', 'y', 'z'].entries()) waiting.add('a', `a${index + 1}`, lane);
-    waiting.add('b', 'b1', 'x');
+    for (const [index, lane] of ['x', 'x', 'y', 'z'].entries()) waiting.add('key a', `a${index + 1}`, lane);
+    waiting.add('key b', 'b1', 'x');
     expect(takeAll(waiting, (name) => name !== 'a1')).toEqual(['a3', 'b1', 'a4']);
     expect(takeAll(waiting)).toEqual(['a1', 'a2']);
   });
 
   it('can return a member to the front of the line of its client', () => {
-    const waiting = order(['a', 'a1'], ['a', 'a2'], ['b', 'b1']);
+    const waiting = order(['key a', 'a1'], ['key a', 'a2'], ['key b', 'b1']);
     const first = waiting.takeNext() ?? '';
-    waiting.addFirst('a', first);
+    waiting.addFirst('key a', first);
     expect(takeAll(waiting)).toEqual(['b1', 'a1', 'a2']);
   });
 
   it('gives a key holder as many turns as its weight, however many users it has', () => {
     const waiting = fairQueue<string>((holder) => (holder === 'key app' ? 2 : 1));
-    const names = ['key app/ada', 'key app/ada', 'key app/ada', 'key app/bob', 'key b', 'key b', 'key b'];
+    const names = ['key app/ada', 'key app/ada', 'key app/ada', 'key app/bob', 'key b', 'key b', 'key b'] as const;
     for (const [index, name] of names.entries()) waiting.add(name, `${index}`);
     const listed = [...waiting];
     const positions = listed.map(waiting.positionOf);
@@ -209,7 +209,7 @@ describe('The fair queue', () => {
   });
 
   it('can be listed in part, and is not changed by that', () => {
-    const waiting = order(['a', 'a1'], ['a', 'a2'], ['b', 'b1']);
+    const waiting = order(['key a', 'a1'], ['key a', 'a2'], ['key b', 'b1']);
     const [first, second] = waiting;
     expect([first, second, ...waiting]).toEqual(['a1', 'b1', 'a1', 'b1', 'a2']);
     expect([...fairQueue<string>()]).toEqual([]);
@@ -221,7 +221,7 @@ describe('The fair queue', () => {
     const clients = 1000;
     const waiting = fairQueue<number>();
     const members = Array.from({ length: count }, (_, member) => member);
-    for (const member of members) waiting.add(`client ${member % clients}`, member);
+    for (const member of members) waiting.add(`user ${member % clients}`, member);
     const removed = members.filter((member) => member % 3 === 0);
     for (const member of removed.toReversed()) waiting.remove(member);
     expect(waiting.size).toBe(count - removed.length);
@@ -235,7 +235,7 @@ describe('The fair queue', () => {
 
   it('handles 200,000 members of one client in time', () => {
     const waiting = fairQueue<number>();
-    for (let member = 0; member < 200_000; member++) waiting.add('one', member);
+    for (let member = 0; member < 200_000; member++) waiting.add('key one', member);
     expect([...waiting]).toHaveLength(200_000);
     expect(isFirstComeFirstServed(takeAll(waiting), 1)).toBe(true);
   });
@@ -252,20 +252,20 @@ function isFirstComeFirstServed(taken: readonly number[], clients: number): bool
 
 /** Reference implementation of the same order, as simple as possible. */
 class PlainOrder {
-  #lines: { readonly client: string; members: number[] }[] = [];
+  #lines: { readonly client: ClientText; members: number[] }[] = [];
   readonly #held = new Set<string>();
 
-  hold(client: string): void {
+  hold(client: ClientText): void {
     this.#held.add(client);
   }
 
-  resume(client: string): void {
+  resume(client: ClientText): void {
     if (!this.#held.delete(client)) return;
     const line = this.#lines.find((other) => other.client === client);
     if (line !== undefined) this.#lines = [...this.#lines.filter((other) => other !== line), line];
   }
 
-  add(client: string, member: number): void {
+  add(client: ClientText, member: number): void {
     const line = this.#lines.find((other) => other.client === client);
     if (line === undefined) this.#lines.push({ client, members: [member] });
     else line.members.push(member);

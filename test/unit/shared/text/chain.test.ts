@@ -67,8 +67,13 @@ describe('A chain of hashes', () => {
   });
 
   it('has a different name for each client and each model', () => {
-    const ids = [chainId('0', 'a', null), chainId('0', 'b', null), chainId('0', 'a', 'm'), chainId('1', 'a', null)];
-    expect(new Set([...ids, chainId('0', 'a', 'null')]).size).toBe(5);
+    const ids = [
+      chainId('0', 'key a', null),
+      chainId('0', 'key b', null),
+      chainId('0', 'key a', 'm'),
+      chainId('1', 'key a', null),
+    ];
+    expect(new Set([...ids, chainId('0', 'key a', 'null')]).size).toBe(5);
   });
 
   it('includes calls and results, but neither the order of keys nor of results', () => {

@@ -1,3 +1,4 @@
+import type { ClientText } from '../../../../src/shared/client.js';
 import { digestOf } from '../../../../src/shared/config/api-keys.js';
 import { RelayError } from '../../../../src/shared/errors.js';
 import type { WorkerKey } from '../../../../src/shared/ipc/protocol.js';
@@ -29,8 +30,8 @@ beforeEach(() => counted.splice(0));
 function authorityWith(held: WorkerKey[] | null) {
   const ring = new KeyRing();
   ring.begin({ keys: held, personLines: [] });
-  const users = { admit: async () => 'user zoe', name: async () => 'user zoe' };
-  const wrongKeys = { count: async (caller: string) => void counted.push(caller) };
+  const users = { admit: async () => 'user zoe' as const, name: async () => 'user zoe' as const };
+  const wrongKeys = { count: async (caller: ClientText) => void counted.push(caller) };
   return { keys: ring, users, wrongKeys, peopleOf: () => null, openRequests: { watch: () => {} }, clock };
 }
 

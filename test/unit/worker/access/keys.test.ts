@@ -1,3 +1,4 @@
+import type { ClientText } from '../../../../src/shared/client.js';
 import { digestOf } from '../../../../src/shared/config/api-keys.js';
 import type { WorkerKey } from '../../../../src/shared/ipc/protocol.js';
 import { KeyRing, WrongKeys } from '../../../../src/worker/access/keys.js';
@@ -8,7 +9,7 @@ const asKeys = (keys: WorkerKey[]) => ({ keys, personLines: [] });
 
 describe('The API keys of a worker', () => {
   const key = (name: string) => ({
-    ...{ name, client: `key ${name}`, digest: digestOf(`key of ${name}`), scopes: [], isCapped: false },
+    ...{ name, client: `key ${name}` as const, digest: digestOf(`key of ${name}`), scopes: [], isCapped: false },
     ...{ hasSubclients: false, expiresAt: null },
   });
 
@@ -79,25 +80,25 @@ describe('Wrong API keys', () => {
 
   it('are refused after too many, without a call to the primary until the block is over', async () => {
     const { clock, primary, wrongKeys } = createBlocked();
-    const count = async (caller: string) => {
+    const count = async (caller: ClientText) => {
       const answer = wrongKeys.count(caller).catch((error: unknown) => error);
       await clock.advance(250);
       return answer;
     };
-    expect(await count('a')).toMatchObject(refused(30));
+    expect(await count('key a')).toMatchObject(refused(30));
     await clock.advance(9250);
-    expect(await count('a')).toMatchObject(refused(21));
+    expect(await count('key a')).toMatchObject(refused(21));
     expect(primary.calls).toHaveLength(1);
-    expect(await count('b')).toMatchObject(refused(30));
+    expect(await count('key b')).toMatchObject(refused(30));
     await clock.advance(20_250);
-    expect(await count('a')).toMatchObject(refused(30));
+    expect(await count('key a')).toMatchObject(refused(30));
     expect(primary.calls).toHaveLength(3);
   });
 
   it('are refused after a quarter of a second, for at most 256 of them at once', async () => {
     const { clock, wrongKeys } = createBlocked();
     let answered = 0;
-    const count = () => wrongKeys.count('a').catch(() => answered++);
+    const count = () => wrongKeys.count('key a').catch(() => answered++);
     const all = Array.from({ length: 300 }, count);
     await clock.advance(249);
     expect(answered).toBe(44);

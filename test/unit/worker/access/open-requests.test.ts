@@ -1,3 +1,4 @@
+import { noClient } from '../../../../src/shared/client.js';
 import { digestOf } from '../../../../src/shared/config/api-keys.js';
 import type { WorkerKey, WorkerPersonLine } from '../../../../src/shared/ipc/protocol.js';
 import { authenticate } from '../../../../src/worker/access/authenticate.js';
@@ -68,7 +69,10 @@ async function openRequest(client: keyof typeof clients, state: Handler) {
     headers['remote-user'] === undefined ? null : { name: String(headers['remote-user']), groups: [] };
   const authority = {
     ...{ keys, clock, peopleOf: () => ({ personOf, report: async () => {} }), wrongKeys: { count: async () => {} } },
-    ...{ users: { admit: async () => '', name: async () => '' }, openRequests: new OpenRequests(keys, clock) },
+    ...{
+      users: { admit: async () => noClient, name: async () => noClient },
+      openRequests: new OpenRequests(keys, clock),
+    },
   };
   const server = await serveWith([authenticate(authority, 'ask'), state], { clock });
   const connection = await RawConnection.open(server.port);

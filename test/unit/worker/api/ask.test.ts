@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import type { Request } from 'express';
+import { noClient } from '../../../../src/shared/client.js';
 import { systemClock } from '../../../../src/shared/clock.js';
 import { cancelled } from '../../../../src/shared/errors.js';
 import type { JobEvent } from '../../../../src/shared/job.js';
@@ -104,7 +105,7 @@ describe('A job with a plain answer', () => {
   it('is requested with all fields that the primary needs', async () => {
     await using server = await serveJob(() => events(...started, done), { model: 'echo' });
     await server.get('X-Request-Id: mine');
-    const expected = jobRequest({ requestId: 'mine', client: '', text: 'hello', model: 'echo' });
+    const expected = jobRequest({ requestId: 'mine', client: noClient, text: 'hello', model: 'echo' });
     expect(server.primary.calls).toEqual([{ name: 'run', request: expected }]);
   });
 

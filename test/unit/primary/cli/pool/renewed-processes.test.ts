@@ -1,5 +1,6 @@
 import { plainLaunch } from '../../../../../src/primary/cli/contract/adapter.js';
 import type { SessionGuess } from '../../../../../src/primary/cli/process/cli-process.js';
+import type { ClientText } from '../../../../../src/shared/client.js';
 import { cancelled, cliError, RelayError, shuttingDown } from '../../../../../src/shared/errors.js';
 import { PoolHouse, usualLaunch } from '../../../../support/agents/pool-house.js';
 import { TextBook, tenantOf, turnOf } from '../../../../support/agents/scripted-cli.js';
@@ -11,9 +12,9 @@ const growthBytes = 100 * 1024 * 1024;
 describe('A renewed process', () => {
   it('serves the next question of its client, and counts as a session until then', async () => {
     const house = new PoolHouse();
-    const first = await house.question('ada');
+    const first = await house.question('key ada');
     expect([first.origin, house.pool.counts()]).toEqual(['new', { ...none, renewed: 1 }]);
-    const second = await house.question('ada');
+    const second = await house.question('key ada');
     expect([second.origin, second.tree === first.tree]).toEqual(['renewed', true]);
     expect(first.tree.receivedInput).toBe('earlier\nhello\nrenew\nearlier\nhello\nrenew\n');
   });
@@ -21,7 +22,7 @@ describe('A renewed process', () => {
   it('never serves another client, nor a question without a client', async () => {
     const house = new PoolHouse();
     const { tree } = await house.question('key ada');
-    for (const client of ['key bob', 'key ada/app', 'key ad', 'user ada']) {
+    for (const client of ['key bob', 'key ada/app', 'key ad', 'user ada'] as const) {
       expect((await house.acquireFor(client)).origin).toBe('new');
     }
     expect((await house.acquire()).origin).toBe('new');
@@ -31,7 +32,7 @@ describe('A renewed process', () => {
 
   it('cannot be claimed for another client, whatever the pool decides', async () => {
     const house = new PoolHouse();
-    await house.question('ada');
+    await house.question('key ada');
     const [session] = house.pool.sessions;
     expect(() => session?.process.claim(null)).toThrow('second client');
     expect(session?.process.state.name).toBe('idle');
@@ -42,20 +43,20 @@ describe('A renewed process', () => {
     ['a schema', { schema: '{}' }, usualLaunch],
   ])('does not serve a question with %s', async (_, more, launch) => {
     const house = new PoolHouse();
-    await house.question('ada');
-    expect((await house.acquireFor('ada', more, launch)).origin).toBe('new');
+    await house.question('key ada');
+    expect((await house.acquireFor('key ada', more, launch)).origin).toBe('new');
   });
 
   it('serves a question with another part that the program does not keep', async () => {
     const house = new PoolHouse();
-    await house.question('ada');
-    expect((await house.acquireFor('ada', { system: 'Be brief.' })).origin).toBe('renewed');
+    await house.question('key ada');
+    expect((await house.acquireFor('key ada', { system: 'Be brief.' })).origin).toBe('renewed');
   });
 
   it('serves one question at a time', async () => {
     const house = new PoolHouse();
-    await house.question('ada');
-    const origins = await Promise.all([house.acquireFor('ada'), house.acquireFor('ada')]);
+    await house.question('key ada');
+    const origins = await Promise.all([house.acquireFor('key ada'), house.acquireFor('key ada')]);
     expect(origins.map(({ origin }) => origin)).toEqual(['renewed', 'new']);
   });
 
@@ -63,14 +64,18 @@ describe('A renewed process', () => {
     /** Answers a question of ada; the program is being renewed. */
     async function renewing() {
       const house = new PoolHouse();
-      const lease = await house.acquireFor('ada');
+      const lease = await house.acquireFor('key ada');
       const tree = await house.answer(lease);
       return { house, tree, released: lease.release(null) };
     }
 
     it('by one of two questions of its client, so that none starts another process in vain', async () => {
       const { house, tree, released } = await renewing();
-      const [next, other, ofBob] = [house.acquireFor('ada'), house.acquireFor('ada'), house.acquireFor('bob')];
+      const [next, other, ofBob] = [
+        house.acquireFor('key ada'),
+        house.acquireFor('key ada'),
+        house.acquireFor('key bob'),
+      ];
       expect([(await other).origin, (await ofBob).origin]).toEqual(['new', 'new']);
       await tree.say('end\n');
       await released;
@@ -82,7 +87,7 @@ describe('A renewed process', () => {
       ['it takes longer than 100 ms', '', 100],
     ])('until %s', async (_, answer, waitMs) => {
       const { house, tree } = await renewing();
-      const next = house.acquireFor('ada');
+      const next = house.acquireFor('key ada');
       await settled();
       if (answer !== '') await tree.say(answer);
       await house.clock.advance(waitMs);
@@ -92,7 +97,7 @@ describe('A renewed process', () => {
     it('but serves no cancelled question', async () => {
       const { house, tree, released } = await renewing();
       const controller = new AbortController();
-      const next = house.pool.acquire(house.program, usualLaunch, null, controller.signal, tenantOf('ada'));
+      const next = house.pool.acquire(house.program, usualLaunch, null, controller.signal, tenantOf('key ada'));
       const refused = expect(next).rejects.toThrow('gone');
       await settled();
       controller.abort(cancelled('gone'));
@@ -111,28 +116,28 @@ describe('A renewed process', () => {
     ['writes something unexpected after the proof', 'end\n+text\n'],
   ])('does not exist if the program %s', async (_, proof) => {
     const house = new PoolHouse();
-    const { tree } = await house.question('ada', { proof });
+    const { tree } = await house.question('key ada', { proof });
     await settled();
     expect([tree.ends.length, house.pool.counts()]).toEqual([1, none]);
   });
 
   it('does not exist for an hour after three in a row without a proof, but for other clients', async () => {
     const house = new PoolHouse();
-    for (let count = 0; count < 3; count++) await house.question('ada', { proof: 'fail\n' });
-    const { tree } = await house.question('ada');
-    const { tree: other } = await house.question('bob');
+    for (let count = 0; count < 3; count++) await house.question('key ada', { proof: 'fail\n' });
+    const { tree } = await house.question('key ada');
+    const { tree: other } = await house.question('key bob');
     await settled();
     expect([tree.receivedInput, other.receivedInput]).toEqual(['earlier\nhello\n', 'earlier\nhello\nrenew\n']);
     await house.clock.advance(3_600_000);
-    expect((await house.question('ada')).tree.receivedInput).toContain('renew');
+    expect((await house.question('key ada')).tree.receivedInput).toContain('renew');
   });
 
   it('is missing in the status with the reason: no proof, a late one, or too little memory', async () => {
     const house = new PoolHouse();
     expect(house.pool.renewalFaults).toEqual([]);
-    await house.question('ada', { proof: 'fail\n' });
+    await house.question('key ada', { proof: 'fail\n' });
     expect(house.pool.renewalFaults).toMatchObject([{ kind: 'renewal', reason: 'unproven', failingClients: 1 }]);
-    await house.question('ada', { proof: '' });
+    await house.question('key ada', { proof: '' });
     house.hasMemory = false;
     expect(house.pool.renewalFaults).toMatchObject([{ reason: 'memory' }, { reason: 'late', failingClients: 1 }]);
     expect(new PoolHouse({ mayRenew: false }).pool.renewalFaults).toEqual([]);
@@ -140,16 +145,16 @@ describe('A renewed process', () => {
 
   it('ends if the program writes anything while it waits', async () => {
     const house = new PoolHouse();
-    const { tree } = await house.question('ada');
+    const { tree } = await house.question('key ada');
     await tree.say('+late\n');
     await settled();
     expect([tree.ends, house.pool.counts()]).toEqual([['retired'], none]);
-    expect((await house.acquireFor('ada')).origin).toBe('new');
+    expect((await house.acquireFor('key ada')).origin).toBe('new');
   });
 
   it('does not come from a process that wrote out of turn', async () => {
     const house = new PoolHouse();
-    const lease = await house.acquireFor('ada');
+    const lease = await house.acquireFor('key ada');
     const tree = await house.answer(lease);
     await tree.say('+late\n');
     await lease.release(null);
@@ -160,9 +165,9 @@ describe('A renewed process', () => {
     const house = new PoolHouse();
     const lease = await house.acquire();
     await house.answer(lease);
-    await lease.release({ id: 'a', messageCount: 2, client: 'ada' });
+    await lease.release({ id: 'a', messageCount: 2, client: 'key ada' });
     const next = await house.pool.acquire(house.program, usualLaunch, { id: 'a', messageCount: 2 }, never, {
-      ...{ client: 'ada', system: null, schema: null, offer: null, isQuestion: false },
+      ...{ client: 'key ada', system: null, schema: null, offer: null, isQuestion: false },
     });
     const tree = await house.answer(next);
     await next.release(null);
@@ -172,7 +177,7 @@ describe('A renewed process', () => {
   it('retires after a hundred questions', async () => {
     const house = new PoolHouse();
     const origins: string[] = [];
-    for (let count = 0; count < 101; count++) origins.push((await house.question('ada')).origin);
+    for (let count = 0; count < 101; count++) origins.push((await house.question('key ada')).origin);
     expect(origins.map((origin, index) => (origin === 'new' ? index : -1)).filter((index) => index >= 0)).toEqual([
       0, 100,
     ]);
@@ -180,22 +185,22 @@ describe('A renewed process', () => {
 
   it('retires when it has grown by 100 MB since its first question', async () => {
     const house = new PoolHouse();
-    const lease = await house.acquireFor('ada');
+    const lease = await house.acquireFor('key ada');
     const tree = await house.answer(lease);
     tree.memory = 200;
     const released = lease.release(null);
     await tree.say('end\n');
     await released;
     tree.memory = 200 + growthBytes - 1;
-    expect((await house.question('ada')).origin).toBe('renewed');
+    expect((await house.question('key ada')).origin).toBe('renewed');
     tree.memory = 200 + growthBytes;
-    expect((await house.question('ada')).origin).toBe('renewed');
+    expect((await house.question('key ada')).origin).toBe('renewed');
     expect([tree.ends, house.pool.counts()]).toEqual([['done'], none]);
   });
 
   it('ends when it has waited as long as a session may', async () => {
     const house = new PoolHouse({ idleMs: 1000 });
-    const { tree } = await house.question('ada');
+    const { tree } = await house.question('key ada');
     await house.clock.advance(1000);
     house.pool.endSpentSessions();
     await settled();
@@ -204,15 +209,15 @@ describe('A renewed process', () => {
 
   it('ends before any conversation if there are too many sessions', async () => {
     const house = new PoolHouse({ maxSessions: 2 });
-    const { tree } = await house.question('ada');
+    const { tree } = await house.question('key ada');
     for (const id of ['a', 'b']) await house.turn(id);
     expect([tree.ends, house.pool.counts().live]).toEqual([['retired'], 2]);
   });
 
   it('ends with the data of its client', async () => {
     const house = new PoolHouse();
-    const [ada, bob] = [await house.question('ada'), await house.question('bob')];
-    house.pool.endSessionsOf((client) => client === 'ada');
+    const [ada, bob] = [await house.question('key ada'), await house.question('key bob')];
+    house.pool.endSessionsOf((client) => client === 'key ada');
     await settled();
     expect([ada.tree.ends, bob.tree.ends]).toEqual([['retired'], []]);
   });
@@ -221,14 +226,14 @@ describe('A renewed process', () => {
     for (const options of [{ maxSessions: 0 }, { mayRenew: false }, {}]) {
       const house = new PoolHouse(options);
       house.hasMemory = Object.keys(options).length > 0;
-      const { tree } = await house.question('ada');
+      const { tree } = await house.question('key ada');
       expect([tree.ends, tree.receivedInput]).toEqual([['done'], 'earlier\nhello\n']);
     }
   });
 
   it('ends at a shutdown, also in the middle of its renewal', async () => {
     const house = new PoolHouse();
-    const lease = await house.acquireFor('ada');
+    const lease = await house.acquireFor('key ada');
     const tree = await house.answer(lease);
     const released = lease.release(null);
     await settled();
@@ -240,7 +245,7 @@ describe('A renewed process', () => {
 
 describe('A process whose question is cut', () => {
   /** Cuts a question of ada with this reason. Returns its program, and the release of its process. */
-  async function cut(house: PoolHouse, reason: Error, client = 'ada') {
+  async function cut(house: PoolHouse, reason: Error, client: ClientText = 'key ada') {
     const lease = await house.acquireFor(client);
     const tree = house.treeOf(lease);
     const controller = new AbortController();
@@ -261,7 +266,7 @@ describe('A process whose question is cut', () => {
     await tree.say('end\n');
     await released;
     expect([tree.receivedInput, house.pool.counts()]).toEqual(['hello\ninterrupt\nrenew\n', { ...none, renewed: 1 }]);
-    expect((await house.question('ada')).origin).toBe('renewed');
+    expect((await house.question('key ada')).origin).toBe('renewed');
   });
 
   it('ends if the program does not end its turn within 300 ms', async () => {
@@ -276,7 +281,7 @@ describe('A process whose question is cut', () => {
 
   it('is renewed after a failure of the turn, but not after a refused credential', async () => {
     const house = new PoolHouse();
-    const lease = await house.acquireFor('ada');
+    const lease = await house.acquireFor('key ada');
     const tree = house.treeOf(lease);
     const turn = lease.turn(turnOf('hello'), new TextBook(), never);
     await tree.say('fail\n');
@@ -308,14 +313,14 @@ describe('A process whose question is cut', () => {
 
 describe('A process that a conversation has left', () => {
   /** Runs the first turn of a conversation that the client stores itself. */
-  async function begin(house: PoolHouse, guess: SessionGuess | undefined, client = 'ada') {
+  async function begin(house: PoolHouse, guess: SessionGuess | undefined, client: ClientText = 'key ada') {
     const lease = await house.acquireFor(client, { isQuestion: false });
     const tree = await house.answer(lease);
     await lease.release({ id: 'a', messageCount: 2, client, ...(guess && { guess }) });
     return tree;
   }
-  const side: SessionGuess = { kind: 'side', client: 'ada' };
-  const question: SessionGuess = { kind: 'question', client: 'ada' };
+  const side: SessionGuess = { kind: 'side', client: 'key ada' };
+  const question: SessionGuess = { kind: 'question', client: 'key ada' };
 
   it.each([
     ['a side request', side, 0],
@@ -324,7 +329,7 @@ describe('A process that a conversation has left', () => {
     const house = new PoolHouse();
     const tree = await begin(house, guess);
     await house.clock.advance(waitMs);
-    const leased = house.acquireFor('ada');
+    const leased = house.acquireFor('key ada');
     await settled();
     await tree.say('end\n');
     const lease = await leased;
@@ -333,11 +338,11 @@ describe('A process that a conversation has left', () => {
   });
 
   it.each([
-    ['another client', side, 'bob', {}],
-    ['a question with another schema', side, 'ada', { schema: '{}' }],
-    ['a question directly after the answer', question, 'ada', {}],
-    ['a question after a conversation that is known to continue', undefined, 'ada', {}],
-  ])('stays as it is for %s', async (_, guess, client, more) => {
+    ['another client', side, 'key bob', {}],
+    ['a question with another schema', side, 'key ada', { schema: '{}' }],
+    ['a question directly after the answer', question, 'key ada', {}],
+    ['a question after a conversation that is known to continue', undefined, 'key ada', {}],
+  ] as const)('stays as it is for %s', async (_, guess, client, more) => {
     const house = new PoolHouse();
     const tree = await begin(house, guess);
     expect((await house.acquireFor(client, more)).origin).toBe('new');
@@ -348,17 +353,17 @@ describe('A process that a conversation has left', () => {
     const house = new PoolHouse();
     await begin(house, side);
     house.awaited.add('a');
-    expect((await house.acquireFor('ada')).origin).toBe('new');
+    expect((await house.acquireFor('key ada')).origin).toBe('new');
     house.awaited.clear();
     await house.startAhead();
-    expect((await house.acquireFor('ada')).origin).toBe('standby');
+    expect((await house.acquireFor('key ada')).origin).toBe('standby');
     expect(house.pool.hasSessionOf('a')).toBe(true);
   });
 
   it('ends if it does not prove that its context is empty, and another process serves the question', async () => {
     const house = new PoolHouse();
     const tree = await begin(house, side);
-    const leased = house.acquireFor('ada');
+    const leased = house.acquireFor('key ada');
     await settled();
     await tree.say('fail\n');
     expect([(await leased).origin, tree.ends.length]).toEqual(['new', 1]);
@@ -367,7 +372,7 @@ describe('A process that a conversation has left', () => {
   it('serves one of two questions at once', async () => {
     const house = new PoolHouse();
     const tree = await begin(house, side);
-    const leased = [house.acquireFor('ada'), house.acquireFor('ada')];
+    const leased = [house.acquireFor('key ada'), house.acquireFor('key ada')];
     await settled();
     await tree.say('end\n');
     const leases = await Promise.all(leased);
@@ -378,13 +383,13 @@ describe('A process that a conversation has left', () => {
     const house = new PoolHouse();
     const tree = await begin(house, side);
     const controller = new AbortController();
-    const leased = house.pool.acquire(house.program, usualLaunch, null, controller.signal, tenantOf('ada'));
+    const leased = house.pool.acquire(house.program, usualLaunch, null, controller.signal, tenantOf('key ada'));
     const refused = expect(leased).rejects.toThrow('gone');
     await settled();
     controller.abort(cancelled('gone'));
     await tree.say('end\n');
     await refused;
-    expect((await house.acquireFor('ada')).origin).toBe('renewed');
+    expect((await house.acquireFor('key ada')).origin).toBe('renewed');
   });
 });
 
@@ -410,11 +415,11 @@ it('A change of the keys during the start of a process prevents that it is renew
 
 it('A change of the keys while a job waits for a renewal prevents that its process is renewed', async () => {
   const house = new PoolHouse();
-  const lease = await house.acquireFor('ada');
+  const lease = await house.acquireFor('key ada');
   const tree = await house.answer(lease);
   const released = lease.release(null);
   await settled();
-  const leased = house.acquireFor('ada');
+  const leased = house.acquireFor('key ada');
   await settled();
   house.pool.forgetTenants();
   await tree.say('end\n');

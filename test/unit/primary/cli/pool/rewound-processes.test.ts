@@ -1,5 +1,6 @@
 import { plainLaunch } from '../../../../../src/primary/cli/contract/adapter.js';
 import type { ConversationState } from '../../../../../src/primary/cli/process/cli-process.js';
+import type { ClientText } from '../../../../../src/shared/client.js';
 import { cancelled } from '../../../../../src/shared/errors.js';
 import { PoolHouse, usualLaunch } from '../../../../support/agents/pool-house.js';
 import { TextBook, tenantOf, turnOf } from '../../../../support/agents/scripted-cli.js';
@@ -8,7 +9,7 @@ import { settled } from '../../../../support/basics/settled.js';
 const never = new AbortController().signal;
 const common = { id: 'common', messageCount: 2 };
 /** Conversation of ada with four messages, the first two of which others share. */
-const talk = { id: 'a', messageCount: 4, client: 'ada', launch: usualLaunch, beginnings: [common] };
+const talk = { id: 'a', messageCount: 4, client: 'key ada' as const, launch: usualLaunch, beginnings: [common] };
 
 function messages(count: number, text = 'text') {
   return Array.from({ length: count }, (_, index) => {
@@ -24,12 +25,12 @@ function turnState(more: Partial<ConversationState> = {}): ConversationState {
 }
 
 /** Pool in which a process waits for the next turn of a conversation. */
-async function withTalk(state: ConversationState = talk, client = 'ada') {
+async function withTalk(state: ConversationState = talk, client: ClientText = 'key ada') {
   const house = new PoolHouse();
   const lease = await house.acquireFor(client, { isQuestion: false });
   const tree = await house.answer(lease);
   await lease.release(state);
-  const acquire = (turn = turnState(), signal = never, owner = 'ada') => {
+  const acquire = (turn = turnState(), signal = never, owner: ClientText = 'key ada') => {
     const { launch = usualLaunch } = turn;
     return house.pool.acquire(house.program, launch, turn, signal, tenantOf(owner, { isQuestion: false }));
   };
@@ -64,14 +65,14 @@ describe('The process of a conversation that another one begins like', () => {
     await tree.say('end\n');
     await end;
     const after = { id: 'b', messageCount: 4, launch: usualLaunch };
-    await lease.release({ ...after, client: 'ada', beginnings: [common] });
+    await lease.release({ ...after, client: 'key ada', beginnings: [common] });
     expect((await acquire(after)).origin).toBe('live');
     expect(tree.ends).toEqual([]);
   });
 
   it('is the one that shares the most messages', async () => {
     const { house, acquire } = await withTalk();
-    const lease = await house.acquireFor('ada', { isQuestion: false });
+    const lease = await house.acquireFor('key ada', { isQuestion: false });
     const longer = await house.answer(lease);
     const six = { id: 'common', messageCount: 4 };
     await lease.release({ ...talk, id: 'c', messageCount: 6, beginnings: [six, common] });
@@ -82,23 +83,23 @@ describe('The process of a conversation that another one begins like', () => {
     expect(longer.receivedInput).toContain('rewind 4\n');
   });
 
-  it.each<[string, Partial<ConversationState>, string, Partial<ConversationState>]>([
-    ['it has no further messages, so that it may go on', { messageCount: 2, beginnings: [] }, 'ada', {}],
-    ['the turn belongs to another client', {}, 'bob', {}],
-    ['the turn shares no beginning', {}, 'ada', { beginnings: [{ id: 'other', messageCount: 2 }] }],
+  it.each<[string, Partial<ConversationState>, ClientText, Partial<ConversationState>]>([
+    ['it has no further messages, so that it may go on', { messageCount: 2, beginnings: [] }, 'key ada', {}],
+    ['the turn belongs to another client', {}, 'key bob', {}],
+    ['the turn shares no beginning', {}, 'key ada', { beginnings: [{ id: 'other', messageCount: 2 }] }],
     [
       'the turn has another number of messages in common',
       {},
-      'ada',
+      'key ada',
       { beginnings: [{ id: 'common', messageCount: 4 }] },
     ],
-    ['the model is another one', {}, 'ada', { launch: plainLaunch('other') }],
-    ['the schema is another one', {}, 'ada', { launch: { ...usualLaunch, schema: '{}' } }],
-    ['it waits for the results of tools', { openCalls: ['call'] }, 'ada', {}],
-    ['it is known to go on, and this service has not answered the turn before', {}, 'ada', { isUnknown: true }],
-    ['the history of the turn has another length', {}, 'ada', { history: () => messages(3) }],
-    ['the program cannot be rewound to this message', {}, 'ada', { history: () => messages(2, 'unprovable') }],
-  ])('stays as it is if %s', async (_, state, owner, turn) => {
+    ['the model is another one', {}, 'key ada', { launch: plainLaunch('other') }],
+    ['the schema is another one', {}, 'key ada', { launch: { ...usualLaunch, schema: '{}' } }],
+    ['it waits for the results of tools', { openCalls: ['call'] }, 'key ada', {}],
+    ['it is known to go on, and this service has not answered the turn before', {}, 'key ada', { isUnknown: true }],
+    ['the history of the turn has another length', {}, 'key ada', { history: () => messages(3) }],
+    ['the program cannot be rewound to this message', {}, 'key ada', { history: () => messages(2, 'unprovable') }],
+  ] as const)('stays as it is if %s', async (_, state, owner, turn) => {
     const { house, tree, acquire } = await withTalk({ ...talk, ...state });
     const lease = await acquire(turnState(turn), never, owner);
     expect([lease.origin, house.pool.hasSessionOf('a'), tree.ends]).toEqual(['new', true, []]);
@@ -112,7 +113,7 @@ describe('The process of a conversation that another one begins like', () => {
   });
 
   it('serves an unknown history if its own conversation may never go on', async () => {
-    const { acquireWith } = await withTalk({ ...talk, guess: { kind: 'question', client: 'ada' } });
+    const { acquireWith } = await withTalk({ ...talk, guess: { kind: 'question', client: 'key ada' } });
     expect((await acquireWith('end\n', turnState({ isUnknown: true }))).origin).toBe('rewound');
   });
 

@@ -1,22 +1,25 @@
 import { type IdleSession, planSessions } from '../../../../../src/primary/cli/pool/session-policy.js';
+import type { ClientText } from '../../../../../src/shared/client.js';
 
 interface Named extends IdleSession {
   readonly name: string;
 }
 
-const idle = { isWaiting: false, isAwaited: false, isRenewed: false, client: 'ada' };
+const idle = { isWaiting: false, isAwaited: false, isRenewed: false, client: 'key ada' as const };
 
 /** Returns a session of a conversation that continues. */
 function session(name: string, sinceMs: number, differences: Partial<Named> = {}): Named {
   return { ...idle, name, sinceMs, guess: null, ...differences };
 }
 
-const question = (name: string, sinceMs: number, client = 'ada') =>
+const question = (name: string, sinceMs: number, client: ClientText = 'key ada') =>
   session(name, sinceMs, { client, guess: { kind: 'question', client } });
-const side = (name: string, sinceMs: number, client = 'ada') =>
+const side = (name: string, sinceMs: number, client: ClientText = 'key ada') =>
   session(name, sinceMs, { client, guess: { kind: 'side', client } });
-const waiting = (name: string, sinceMs: number, client = 'ada') => session(name, sinceMs, { isWaiting: true, client });
-const renewed = (name: string, sinceMs: number, client = 'ada') => session(name, sinceMs, { isRenewed: true, client });
+const waiting = (name: string, sinceMs: number, client: ClientText = 'key ada') =>
+  session(name, sinceMs, { isWaiting: true, client });
+const renewed = (name: string, sinceMs: number, client: ClientText = 'key ada') =>
+  session(name, sinceMs, { isRenewed: true, client });
 
 /** Returns the names of the sessions to end, and the time of the next check. */
 function plan(sessions: readonly Named[], { maxSessions = 10, idleMs = 1000, nowMs = 0 }) {
@@ -48,7 +51,7 @@ describe('The plan for sessions', () => {
 
   it('ends the newest question immediately if conversations have all places', () => {
     const conversations = ['a', 'b', 'c', 'd'].map((name, index) => session(name, index));
-    expect(plan([...conversations, question('e', 100, 'eve')], { maxSessions: 4, nowMs: 100 }).end).toEqual(['e']);
+    expect(plan([...conversations, question('e', 100, 'key eve')], { maxSessions: 4, nowMs: 100 }).end).toEqual(['e']);
     expect(plan([...conversations, session('f', 100)], { maxSessions: 4, nowMs: 100 }).end).toEqual(['a']);
   });
 
@@ -65,21 +68,32 @@ describe('The plan for sessions', () => {
 
   it('retains the questions of two clients whose side requests arrive in between', () => {
     const ofAda = [question('a', 0), side('a1', 10), side('a2', 30), side('a3', 50)];
-    const ofBob = [question('b', 20, 'bob'), side('b1', 40, 'bob'), side('b2', 60, 'bob'), side('b3', 70, 'bob')];
+    const ofBob = [
+      question('b', 20, 'key bob'),
+      side('b1', 40, 'key bob'),
+      side('b2', 60, 'key bob'),
+      side('b3', 70, 'key bob'),
+    ];
     expect(plan([...ofAda, ...ofBob], { maxSessions: 2, nowMs: 100 }).end).toHaveLength(6);
     expect(plan([...ofAda, ...ofBob], { maxSessions: 3, nowMs: 100 }).end).toEqual(['a1', 'a2', 'a3', 'b1', 'b2']);
   });
 
   it('retains one question of each client before the second of any, the newest of clients with many', () => {
-    const burst = Array.from({ length: 6 }, (_, index) => question(`e${index}`, 100 + index, 'eve'));
-    const sessions = [question('a', 0), question('b', 50, 'bob'), ...burst];
+    const burst = Array.from({ length: 6 }, (_, index) => question(`e${index}`, 100 + index, 'key eve'));
+    const sessions = [question('a', 0), question('b', 50, 'key bob'), ...burst];
     expect(plan(sessions, { maxSessions: 4, nowMs: 200 }).end).toEqual(['e0', 'e1', 'e2', 'e3']);
     expect(plan(sessions, { maxSessions: 3, nowMs: 200 }).end).toEqual(['e0', 'e1', 'e2', 'e3', 'e4']);
     expect(plan(sessions, { maxSessions: 2, nowMs: 200 }).end).toEqual(['a', 'e0', 'e1', 'e2', 'e3', 'e4']);
   });
 
   it('ends renewed processes first, and the second of a client before the first of any', () => {
-    const sessions = [side('s', 0), renewed('a1', 30), renewed('a2', 40), renewed('b', 10, 'bob'), question('q', 5)];
+    const sessions = [
+      side('s', 0),
+      renewed('a1', 30),
+      renewed('a2', 40),
+      renewed('b', 10, 'key bob'),
+      question('q', 5),
+    ];
     expect(plan(sessions, { maxSessions: 4, nowMs: 50 }).end).toEqual(['a1']);
     expect(plan(sessions, { maxSessions: 3, nowMs: 50 }).end).toEqual(['a1', 'a2']);
     expect(plan(sessions, { maxSessions: 1, nowMs: 50 }).end).toEqual(['a1', 'a2', 'b', 's']);
@@ -87,9 +101,9 @@ describe('The plan for sessions', () => {
   });
 
   it.each([
-    ['open calls', (name: string, sinceMs: number) => waiting(name, sinceMs, 'eve')],
-    ['questions', (name: string, sinceMs: number) => question(name, sinceMs, 'eve')],
-    ['side requests', (name: string, sinceMs: number) => side(name, sinceMs, 'eve')],
+    ['open calls', (name: string, sinceMs: number) => waiting(name, sinceMs, 'key eve')],
+    ['questions', (name: string, sinceMs: number) => question(name, sinceMs, 'key eve')],
+    ['side requests', (name: string, sinceMs: number) => side(name, sinceMs, 'key eve')],
   ])('leaves a client its only renewed process while another one has left %s', (_, leave) => {
     const left = [1, 2, 3, 4].map((sinceMs) => leave(`e${sinceMs}`, sinceMs));
     const sessions = [
@@ -99,12 +113,17 @@ describe('The plan for sessions', () => {
       renewed('app', 7, 'key bob/app'),
     ];
     expect(plan(sessions, { maxSessions: 4, nowMs: 10 }).end).toEqual(['b1', 'b2', 'e1']);
-    const conversations = [1, 2, 3, 4].map((sinceMs) => session(`c${sinceMs}`, sinceMs, { client: 'eve' }));
+    const conversations = [1, 2, 3, 4].map((sinceMs) => session(`c${sinceMs}`, sinceMs, { client: 'key eve' }));
     expect(plan([...conversations, ...sessions], { maxSessions: 4, nowMs: 10 }).end).toContain('app');
   });
 
   it('ends the renewed processes of a client before its open calls', () => {
-    const sessions = [waiting('w1', 1, 'eve'), waiting('w2', 2, 'eve'), renewed('e', 3, 'eve'), session('a', 4)];
+    const sessions = [
+      waiting('w1', 1, 'key eve'),
+      waiting('w2', 2, 'key eve'),
+      renewed('e', 3, 'key eve'),
+      session('a', 4),
+    ];
     expect(plan(sessions, { maxSessions: 3, nowMs: 10 }).end).toEqual(['e']);
   });
 
@@ -138,29 +157,35 @@ describe('The plan for sessions', () => {
   });
 
   it('limits one key holder to its share of open calls while others have a conversation or a question', () => {
-    const calls = (client: string, ...times: readonly number[]) =>
-      times.map((sinceMs) => waiting(`${client}${sinceMs}`, sinceMs, client));
-    const greedy = calls('eve', 100, 200, 300, 400);
-    const ofBob = (name: string, sinceMs: number) => ({ ...question(name, sinceMs, 'bob'), client: 'bob' });
+    const calls = (client: ClientText, ...times: readonly number[]) =>
+      times.map((sinceMs) => waiting(`${client.slice(4)}${sinceMs}`, sinceMs, client));
+    const greedy = calls('key eve', 100, 200, 300, 400);
+    const ofBob = (name: string, sinceMs: number) => ({
+      ...question(name, sinceMs, 'key bob'),
+      client: 'key bob' as const,
+    });
     expect(plan(greedy, { maxSessions: 4, nowMs: 500 }).end).toEqual([]);
     expect(plan([...greedy, ofBob('b1', 450)], { maxSessions: 4, nowMs: 500 }).end).toEqual(['eve100']);
     const two = [ofBob('b1', 450), ofBob('b2', 460), ofBob('b3', 470)];
     expect(plan([...greedy, ...two], { maxSessions: 4, nowMs: 500 }).end).toEqual(['b1', 'eve100', 'eve200']);
-    const all = [...greedy, ...calls('bob', 10, 20), ...calls('joe', 30)];
+    const all = [...greedy, ...calls('key bob', 10, 20), ...calls('key joe', 30)];
     expect(plan(all, { maxSessions: 4, nowMs: 500 }).end).toEqual(['bob10', 'eve100', 'eve200']);
     expect(plan(all, { maxSessions: 2, nowMs: 500 }).end).toHaveLength(5);
-    const fromBob = { ...side('s', 450, 'bob'), client: 'bob' };
+    const fromBob = { ...side('s', 450, 'key bob'), client: 'key bob' as const };
     expect(plan([...greedy, fromBob], { maxSessions: 4, nowMs: 500 }).end).toEqual(['s']);
   });
 
   it('divides the share of a key holder among its clients', () => {
-    const calls = (client: string, ...times: readonly number[]) =>
+    const calls = (client: ClientText, ...times: readonly number[]) =>
       times.map((sinceMs) => waiting(`${client} ${sinceMs}`, sinceMs, `key app/${client}`));
-    const greedy = calls('eve', 100, 200, 300, 400);
+    const greedy = calls('key eve', 100, 200, 300, 400);
     const question = session('joe', 450, { client: 'key app/joe' });
-    expect(plan([...greedy, question], { maxSessions: 4, nowMs: 500 }).end).toEqual(['eve 100']);
-    const other = session('bob', 10, { client: 'key bob' });
-    expect(plan([...greedy, question, other], { maxSessions: 4, nowMs: 500 }).end).toEqual(['eve 100', 'eve 200']);
+    expect(plan([...greedy, question], { maxSessions: 4, nowMs: 500 }).end).toEqual(['key eve 100']);
+    const other = session('bob', 10, { client: 'key bob' as const });
+    expect(plan([...greedy, question, other], { maxSessions: 4, nowMs: 500 }).end).toEqual([
+      'key eve 100',
+      'key eve 200',
+    ]);
   });
 
   it('ends one that a queued job will continue only as the last resort', () => {

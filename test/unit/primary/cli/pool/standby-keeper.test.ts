@@ -319,40 +319,40 @@ describe('A standby keeper while jobs wait', () => {
 describe('A standby keeper with renewed processes', () => {
   it('starts none for a client that has one, and that nobody else was with lately', async () => {
     const house = await House.settled(1);
-    await house.question('ada');
+    await house.question('key ada');
     await house.clock.advance(5000);
-    await house.question('ada');
+    await house.question('key ada');
     await house.clock.advance(1000);
     expect([house.pool.counts(), house.trees.length]).toMatchObject([{ standby: 0, renewed: 1 }, 1]);
   });
 
   it('starts one while the only client is busy with a conversation, and for a second client', async () => {
     const house = await House.settled(1);
-    await house.acquireFor('ada', { isQuestion: false });
+    await house.acquireFor('key ada', { isQuestion: false });
     await house.clock.advance(1000);
     expect(standbyOf(house)).toBe(1);
-    await house.question('bob');
+    await house.question('key bob');
     await house.clock.advance(1000);
     expect(house.pool.counts()).toMatchObject({ standby: 1, renewed: 1, busy: 1 });
   });
 
   it('starts one when the process of the only client has ended', async () => {
     const house = await House.settled(1, { idleMs: minute });
-    await house.question('ada');
+    await house.question('key ada');
     await house.clock.advance(minute + 1000);
     expect(house.pool.counts()).toMatchObject({ standby: 1, renewed: 0 });
   });
 
   it('starts none for a waiting question whose client has one, renewed or busy, but for the next', async () => {
     const house = await House.settled(1);
-    await house.question('ada');
+    await house.question('key ada');
     house.idleProcessors = 2;
-    const job = { launch: usualLaunch, conversation: null, tenant: tenantOf('ada') };
+    const job = { launch: usualLaunch, conversation: null, tenant: tenantOf('key ada') };
     house.waitingJobs = [job];
     house.keeper.update();
     await house.clock.advance(1000);
     expect(standbyOf(house)).toBe(0);
-    house.waitingJobs = [job, job, { ...job, tenant: tenantOf('bob') }];
+    house.waitingJobs = [job, job, { ...job, tenant: tenantOf('key bob') }];
     house.keeper.update();
     await house.clock.advance(1000);
     expect(standbyOf(house)).toBe(2);
@@ -360,7 +360,7 @@ describe('A standby keeper with renewed processes', () => {
 
   it('ends them when memory is short', async () => {
     const house = await House.settled(1);
-    const { tree } = await house.question('ada');
+    const { tree } = await house.question('key ada');
     house.hasMemory = false;
     house.keeper.update();
     await house.clock.advance(settleMs);

@@ -15,7 +15,7 @@ describe('The upkeep of a store', () => {
     const store = memoryStore([]);
     const { files, answers, jobs, responses } = store;
     const ttl = { jobTtlMs: 5000, conversationTtlMs: 5000 };
-    const [at, client] = [1_000_000, 'key ada'];
+    const [at, client] = [1_000_000, 'key ada'] as const;
     await files.create(fileOf('file-old', { client, createdAt: at, expiresAt: at + 10, isWhole: true }));
     await files.create(
       fileOf('file-broken', { client, createdAt: at, expiresAt: at + 10 * answerTtlMs, isWhole: false }),

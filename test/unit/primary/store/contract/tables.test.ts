@@ -5,7 +5,7 @@ const notes: StoreTable = {
   ...{ name: 'notes', rowName: 'note', keepMs: 1000, maxOthers: 2 },
   byClients: { field: 'cause', value: 'job', max: 4, maxOfHolder: 2 },
 };
-const row = { id: 'a', client: 'key ada', createdAt: 1, nextAt: 1 };
+const row = { id: 'a', client: 'key ada' as const, createdAt: 1, nextAt: 1 };
 
 describe('A declared table', () => {
   it('is found by its name, and only if it is declared', async () => {

@@ -1,9 +1,10 @@
 import { noCharge, type UsageDelta } from '../../../../../src/primary/store/contract/usage.js';
 import { byMonth, foldDays, UsageRows } from '../../../../../src/primary/store/contract/usage-rows.js';
+import type { ClientText } from '../../../../../src/shared/client.js';
 
 const figures = { jobs: { ok: 1 } as UsageDelta['jobs'], refused: 0, ...noCharge, modelMs: 0 };
 
-function rowOf(client: string, model = 'opus', day = '2026-01-31'): UsageDelta {
+function rowOf(client: ClientText, model = 'opus', day = '2026-01-31'): UsageDelta {
   return { ...figures, day, client, model, account: '' };
 }
 
@@ -32,7 +33,7 @@ describe('The rows of a day', () => {
 
   it('count sub-clients beyond the limit for their key, as long as there is room for keys', () => {
     const rows = new UsageRows();
-    const nameFor = (client: string) => {
+    const nameFor = (client: ClientText) => {
       countIn(rows, rowOf(client));
       return rows.named(rowOf(client)).client;
     };
@@ -48,12 +49,13 @@ describe('The rows of a day', () => {
 
   it('have a name for each key and person, whose budget would otherwise begin anew, however many there are', () => {
     const rows = new UsageRows();
-    const nameFor = (client: string) => {
+    const nameFor = (client: ClientText) => {
       countIn(rows, rowOf(client));
       return rows.named(rowOf(client)).client;
     };
-    for (let n = 0; n < 1500; n++) for (const client of [`address ${n}`, `key app/${n}`, `sso p${n}`]) nameFor(client);
-    const names = ['key new', 'made new~1', 'sso new', 'sso p7/laptop~1', 'made new~1/user'].map(nameFor);
+    for (let n = 0; n < 1500; n++)
+      for (const client of [`address ${n}`, `key app/${n}`, `sso p${n}`] as const) nameFor(client);
+    const names = (['key new', 'made new~1', 'sso new', 'sso p7/laptop~1', 'made new~1/user'] as const).map(nameFor);
     expect(names).toEqual(['key new', 'made new~1', 'sso new', 'sso p7/laptop~1', 'made new~1']);
   });
 
@@ -68,7 +70,8 @@ describe('The rows of a day', () => {
 
   it('are removed with their client', () => {
     const rows = new UsageRows();
-    for (const client of ['key ada', 'key bob']) for (const model of ['opus', 'haiku']) rows.add(rowOf(client, model));
+    for (const client of ['key ada', 'key bob'] as const)
+      for (const model of ['opus', 'haiku']) rows.add(rowOf(client, model));
     expect([rows.remove('key ada'), rows.remove('key ada'), rows.size]).toEqual([2, 0, 2]);
   });
 });

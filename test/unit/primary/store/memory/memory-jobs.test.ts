@@ -1,8 +1,9 @@
 import { AnswerLog } from '../../../../../src/features/background/event-log.js';
 import { MemoryJobs } from '../../../../../src/primary/store/memory/memory-store.js';
+import type { ClientText } from '../../../../../src/shared/client.js';
 import { jobDone, jobRequest, plainForm } from '../../../../support/jobs/job-records.js';
 
-function acceptedJob(id: string, client: string) {
+function acceptedJob(id: string, client: ClientText) {
   return { id, title: 'Hi', form: plainForm, request: jobRequest({ client }), createdAt: 1 };
 }
 
@@ -12,7 +13,7 @@ function answerOf(text: string): AnswerLog {
   return log;
 }
 
-async function endOne(jobs: MemoryJobs, id: string, client: string, text: AnswerLog): Promise<void> {
+async function endOne(jobs: MemoryJobs, id: string, client: ClientText, text: AnswerLog): Promise<void> {
   await jobs.accept(acceptedJob(id, client));
   await jobs.end(id, { status: 'succeeded', endedAt: 2, end: jobDone() }, text);
 }
@@ -20,9 +21,9 @@ async function endOne(jobs: MemoryJobs, id: string, client: string, text: Answer
 describe('Background jobs in memory', () => {
   it('end once', async () => {
     const jobs = new MemoryJobs();
-    await endOne(jobs, 'one', 'a', answerOf('first'));
+    await endOne(jobs, 'one', 'key a', answerOf('first'));
     await jobs.end('one', { status: 'failed', endedAt: 5, end: jobDone() }, answerOf('second'));
-    expect(await jobs.find('one', 'a')).toMatchObject({ status: 'succeeded', endedAt: 2 });
+    expect(await jobs.find('one', 'key a')).toMatchObject({ status: 'succeeded', endedAt: 2 });
     expect(await jobs.text('one', 0)).toBe('first');
   });
 
@@ -42,10 +43,10 @@ describe('Background jobs in memory', () => {
 
   it('are limited by their number, in the same way', async () => {
     const jobs = new MemoryJobs();
-    await endOne(jobs, 'mine', 'b', answerOf(''));
-    for (let count = 1; count <= 10_001; count++) await endOne(jobs, `many ${count}`, 'a', answerOf(''));
-    expect([await jobs.find('many 1', 'a'), await jobs.find('many 2', 'a')]).toEqual([null, null]);
-    expect(await jobs.find('many 3', 'a')).not.toBeNull();
-    expect(await jobs.find('mine', 'b')).not.toBeNull();
+    await endOne(jobs, 'mine', 'key b', answerOf(''));
+    for (let count = 1; count <= 10_001; count++) await endOne(jobs, `many ${count}`, 'key a', answerOf(''));
+    expect([await jobs.find('many 1', 'key a'), await jobs.find('many 2', 'key a')]).toEqual([null, null]);
+    expect(await jobs.find('many 3', 'key a')).not.toBeNull();
+    expect(await jobs.find('mine', 'key b')).not.toBeNull();
   });
 });

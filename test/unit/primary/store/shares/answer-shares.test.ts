@@ -1,30 +1,31 @@
 import { AnswerShares } from '../../../../../src/primary/store/shares/answer-shares.js';
+import type { ClientText } from '../../../../../src/shared/client.js';
 
-function entry(client: string, key: string, bodyBytes = 0, recordedAt = 0) {
+function entry(client: ClientText, key: string, bodyBytes = 0, recordedAt = 0) {
   return { client, key, bodyBytes, recordedAt };
 }
 
 describe('The shares of stored answers', () => {
   it('determine which to evict until there is space, and no more', () => {
     const shares = new AnswerShares(10_000);
-    expect(shares.add(entry('a', '1', 3000))).toEqual([]);
-    expect(shares.add(entry('b', '1', 2000))).toEqual([]);
-    const gone = shares.add(entry('a', '2', 3000));
+    expect(shares.add(entry('key a', '1', 3000))).toEqual([]);
+    expect(shares.add(entry('key b', '1', 2000))).toEqual([]);
+    const gone = shares.add(entry('key a', '2', 3000));
     expect(gone.map(({ client, key }) => [client, key])).toEqual([['a', '1']]);
   });
 
   it('also limit the number of answers, because each counts for more than its body', () => {
     const shares = new AnswerShares(10_000);
-    const gone = Array.from({ length: 100 }, (_, n) => shares.add(entry('a', String(n)))).flat();
+    const gone = Array.from({ length: 100 }, (_, n) => shares.add(entry('key a', String(n)))).flat();
     expect(100 - gone.length).toBeLessThan(10);
   });
 
   it('exclude removed answers', () => {
     const shares = new AnswerShares(10_000);
-    shares.add(entry('a', '1', 8000));
-    shares.remove({ client: 'a', key: '1' });
-    shares.remove({ client: 'a', key: '1' });
-    shares.remove({ client: 'nobody', key: '1' });
-    expect(shares.add(entry('b', '1', 8000))).toEqual([]);
+    shares.add(entry('key a', '1', 8000));
+    shares.remove({ client: 'key a', key: '1' });
+    shares.remove({ client: 'key a', key: '1' });
+    shares.remove({ client: 'key nobody', key: '1' });
+    expect(shares.add(entry('key b', '1', 8000))).toEqual([]);
   });
 });
