@@ -46,7 +46,6 @@ const anthropicNames = {
 /** Files that name OpenAI or its API, with the reason. */
 const openAiNames = {
   'src/primary/cli/adapters/common/failure.ts': 'hosts that errors of model CLIs name',
-  'src/primary/cli/adapters/common/offered-tools.ts': 'clients may send tools in the form of this API to others',
   'src/primary/jobs/sampling-rules.ts': 'refusals by this API, which model CLIs report',
 };
 
@@ -220,12 +219,7 @@ const words: Readonly<Record<string, { readonly pattern: RegExp; readonly named:
     },
     command: { pattern: /adapters\/command|=command\b|command(?:Adapter|Model)\b/, named: {} },
     demo: { pattern: /\bdemo|eliza/i, named: {} },
-    acp: {
-      pattern: /\bacp|gemini|opencode|\bqwen|Agent Client Protocol|home.?files/i,
-      named: {
-        'src/primary/cli/adapters/common/offered-tools.ts': 'clients may send tools in the form of the API of Gemini',
-      },
-    },
+    acp: { pattern: /\bacp|gemini|opencode|\bqwen|Agent Client Protocol|home.?files/i, named: {} },
     file: { pattern: /adapter.?file|adapters\/file|\bkit\b|createAdapter\(\)|\bcjs/i, named: {} },
     'sign-on': { pattern: /sign-on|signedOn|(?:user|groups)_?header/i, named: {} },
     'keys-api': {

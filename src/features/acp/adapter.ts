@@ -1,5 +1,5 @@
 import { rpcMessage, rpcRequest } from '../../primary/cli/adapters/common/json-rpc.js';
-import { refuseTools, toolsIn } from '../../primary/cli/adapters/common/offered-tools.js';
+import { refuseTools } from '../../primary/cli/adapters/common/offered-tools.js';
 import type {
   Adapter,
   Consult,
@@ -13,6 +13,7 @@ import { cliError } from '../../shared/errors.js';
 import { AgentTools } from './agent-tools.js';
 import { modelsOf } from './choices.js';
 import { type Initialized, refused, type SessionMade } from './lines.js';
+import { toolsIn } from './offered-names.js';
 import { AcpOpening, errorOf, type OpeningFailure, type OpeningSettings } from './opening.js';
 import type { AcpPreset, AcpTrial, GivenVariables } from './presets.js';
 import { AcpSession, imageBlock } from './session.js';
