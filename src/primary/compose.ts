@@ -464,10 +464,11 @@ function createSupervisor(parts: EarlierParts & Jobs & WorkerParts, signals: Par
 }
 
 /** Reports the addresses of the service. */
-function reportReady({ host, addresses, front, banner }: Parts): void {
+function reportReady({ host, addresses, front, banner, features }: Parts): void {
   const { main, ports } = addresses;
   const portFields = Object.fromEntries(ports.map(({ name, address }) => [`${name}_port`, address.port]));
   host.log.info('service_ready', { ...main, agent_port: front?.port, ...portFields });
   const portUrls = ports.map(({ clients, address }) => [clients, urlOf(address)] as const);
-  banner.showAddresses(urlOf(main), portUrls);
+  const url = urlOf(main);
+  banner.showAddresses(url, [...features.bannerRows(url), ...portUrls]);
 }

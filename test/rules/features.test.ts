@@ -113,7 +113,7 @@ const words: Readonly<Record<string, { readonly pattern: RegExp; readonly named:
       pattern: /READ_BACK|importTurn|ImportedTurns|ConversationSearch|conversation_id\}\/(?:messages|fork)/,
       named: {},
     },
-    'web-console': { pattern: /MODEL_API_CONSOLE|consoleFiles|hasConsole/, named: {} },
+    'web-console': { pattern: /MODEL_API_CONSOLE|consoleFiles|hasConsole|consolePath/, named: {} },
     'live-status': {
       pattern: /StatusFeed|StatusViewers|statusFeed|'\/status\b/,
       named: namesIn('requests of the console, which the log leaves out', ['src/worker/http/exchange.ts']),

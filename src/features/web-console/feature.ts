@@ -7,6 +7,6 @@ import { calls, endpoints, variables } from './shared.js';
 export const webConsole = {
   ...emptyFeature,
   ...{ name: 'web-console', variables, calls, endpoints },
-  loadPrimary: async () => (await import('./primary.js')).createWebConsole,
+  loadPrimary: async (values) => (await import('./primary.js')).createWebConsole(values),
   loadWorker: () => import('./worker.js'),
 } satisfies PrimaryFeature<typeof variables> & WorkerFeature<typeof calls>;

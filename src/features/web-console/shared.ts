@@ -7,7 +7,7 @@ import type { FeatureEndpoint } from '../../shared/features/feature.js';
 
 export const variables = {
   MODEL_API_CONSOLE: {
-    ...{ schema: oneOf(['on', 'off']), fallback: 'on', secrecy: 'none', setting: 'console' },
+    ...{ schema: oneOf(['on', 'off']), fallback: 'on', secrecy: 'none' },
     meaning: '`off`: no web console',
   },
 } as const satisfies FeatureVariables;

@@ -20,6 +20,7 @@ import type { JobTrace } from '../jobs/job-trace.js';
 import type { RouteChoice, RoutedJob, RouteRules } from '../jobs/route-choice.js';
 import type { ClientRules, JobRank } from '../jobs/ticket.js';
 import type { WebSearcher } from '../jobs/web-searcher.js';
+import type { BannerRows } from '../lifecycle/banner.js';
 import type { JobRecord } from '../store/contract/jobs.js';
 import { type Counts, sumCounts } from '../store/contract/store.js';
 import type { Bill } from '../store/contract/usage.js';
@@ -297,6 +298,10 @@ export class FeatureHooks implements JobFeatures {
 
   expire(): void {
     this.#tell((part) => part.expire?.());
+  }
+
+  bannerRows(url: string): BannerRows {
+    return this.#collect((part) => part.bannerRows?.(url));
   }
 
   #firstOf<T>(answerOf: (part: PrimaryPart) => T | null | undefined): T | null {

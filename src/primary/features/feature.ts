@@ -47,6 +47,7 @@ import type { RouteChoice, RoutedJob, RouteRules } from '../jobs/route-choice.js
 import type { JobGate, JobRank } from '../jobs/ticket.js';
 import type { WaitingRoom } from '../jobs/waiting-room.js';
 import type { WebSearcher } from '../jobs/web-searcher.js';
+import type { BannerRows } from '../lifecycle/banner.js';
 import type { Front } from '../lifecycle/front.js';
 import type { Host } from '../lifecycle/host.js';
 import type { Counts, Store } from '../store/contract/store.js';
@@ -351,6 +352,8 @@ export interface PrimaryPart {
   purge?(client: ClientText): Promise<Counts>;
   /** Called every ten seconds, to remove expired data. */
   expire?(): void;
+  /** Returns lines for the greeting in the terminal of the service, which can be reached at this URL. */
+  bannerRows?(url: string): BannerRows;
   /** Resolves when the feature no longer uses the store. */
   stop?(): Promise<void>;
 }

@@ -11,13 +11,11 @@ type BannerHost = Pick<Host, 'product' | 'clock' | 'logStyle' | 'show'>;
 export interface BannerFacts {
   readonly version: string;
   readonly adapter: string;
-  /** Path of the console; null if it is switched off. */
-  readonly consolePath: string | null;
   readonly needsKey: boolean;
 }
 
-/** URLs of the ports of features, with the programs that use them. */
-type PortUrls = readonly (readonly [clients: string, url: string])[];
+/** Lines of features, such as the URLs of their ports with the programs that use them. */
+export type BannerRows = readonly (readonly [label: string, text: string])[];
 
 /** Maximum wait for the first check. A later result appears only in the log. */
 const waitMs = 2000;
@@ -34,7 +32,7 @@ export class Banner {
   readonly #show: (lines: readonly string[]) => void;
   readonly #paint: Paint;
   #url: string | null = null;
-  #portUrls: PortUrls = [];
+  #rows: BannerRows = [];
   #checked: CheckedCli | null = null;
   #isShown = false;
   #stopTimer: StopTimer = () => {};
@@ -46,10 +44,10 @@ export class Banner {
     this.#show = show;
   }
 
-  /** Called when the service can be reached at this URL; `portUrls` are for programs that need another port. */
-  showAddresses(url: string, portUrls: PortUrls): void {
+  /** Called when the service can be reached at this URL. */
+  showAddresses(url: string, rows: BannerRows): void {
     this.#url = url;
-    this.#portUrls = portUrls;
+    this.#rows = rows;
     if (this.#checked !== null) return this.#showOnce();
     this.#stopTimer = this.#clock.after(waitMs, () => this.#showOnce());
   }
@@ -64,34 +62,32 @@ export class Banner {
     if (this.#isShown || this.#url === null) return;
     this.#isShown = true;
     this.#stopTimer();
-    this.#show(bannerLines(this.#facts, { url: this.#url, portUrls: this.#portUrls }, this.#checked, this.#paint));
+    this.#show(bannerLines(this.#facts, { url: this.#url, rows: this.#rows }, this.#checked, this.#paint));
   }
 }
 
-export function createBanner(config: Pick<Config, 'console' | 'needsKey'>, host: BannerHost, adapter: string): Banner {
+export function createBanner({ needsKey }: Pick<Config, 'needsKey'>, host: BannerHost, adapter: string): Banner {
   const { product, clock, logStyle } = host;
-  const consolePath = config.console === 'on' ? '/console/' : null;
-  const facts = { version: product.version, adapter, consolePath, needsKey: config.needsKey };
+  const facts = { version: product.version, adapter, needsKey };
   return new Banner(facts, clock, paintFor(logStyle === 'coloured'), (lines) => host.show(lines));
 }
 
-/** Returns the lines of the greeting: URL, console, model CLI with its version, and an example request. */
+/** Returns the lines of the greeting: URL, lines of features, model CLI with its version, and an example request. */
 export function bannerLines(
   facts: BannerFacts,
-  { url, portUrls }: { readonly url: string; readonly portUrls: PortUrls },
+  { url, rows }: { readonly url: string; readonly rows: BannerRows },
   checked: CheckedCli | null,
   paint: Paint,
 ): string[] {
-  const { version, adapter, consolePath, needsKey } = facts;
+  const { version, adapter, needsKey } = facts;
   const header = needsKey ? `-H "X-API-Key: $MODEL_API_KEY" ` : '';
-  const rows: [string, string][] = [
+  const all: [string, string][] = [
     [`prompt-relay ${version}`, paint.bold(url)],
-    ...(consolePath === null ? [] : [['console', url + consolePath] as [string, string]]),
-    ...portUrls.map(([clients, portUrl]): [string, string] => [clients, portUrl]),
+    ...rows.map(([label, text]): [string, string] => [label, text]),
     ['model CLI', cliText(adapter, checked, paint)],
     ['ask it', `curl ${url}/ask ${header}-H 'Content-Type: application/json' -d '{"prompt":"Hello"}'`],
   ];
-  return ['', ...labelledRows(rows, paint.dim).map((row) => `  ${row}`), ''];
+  return ['', ...labelledRows(all, paint.dim).map((row) => `  ${row}`), ''];
 }
 
 function cliText(adapter: string, checked: CheckedCli | null, paint: Paint): string {

@@ -32,14 +32,12 @@ export interface FeatureSettings {
   readonly maxJobs: number;
   /** Parent of the cgroups of programs. `auto`: the cgroup of the service, if possible. Any other value is a path. */
   readonly cgroup: 'auto' | 'off' | string;
-  /** Whether the web console is served. */
-  readonly console: 'on' | 'off';
   /** Whether clients may read their conversations. */
   readonly readBack: boolean;
 }
 
 /** Values of these settings if the features that have their variables are absent. */
-const absentSettings: FeatureSettings = { cgroup: 'off', console: 'off', maxJobs: 0, readBack: false };
+const absentSettings: FeatureSettings = { cgroup: 'off', maxJobs: 0, readBack: false };
 
 /** Returns the settings that variables of features give to other parts of the service. */
 export function featureSettingsOf(

@@ -2,10 +2,10 @@ import { Banner, bannerLines } from '../../../../src/primary/lifecycle/banner.js
 import { paintFor } from '../../../../src/shared/text/paint.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 
-const facts = { version: '1.2.3', adapter: 'claude', consolePath: '/console/', needsKey: false };
+const facts = { version: '1.2.3', adapter: 'claude', needsKey: false };
 const ready = { status: 'ready', version: '2.1.328', error: null } as const;
 const url = 'http://127.0.0.1:5051';
-const urls = { url, portUrls: [] };
+const urls = { url, rows: [['console', `${url}/console/`]] as const };
 const paint = paintFor(false);
 
 function bannerWithClock() {
@@ -26,14 +26,13 @@ describe('The banner', () => {
     ]);
   });
 
-  it('has no line for a disabled console, and names the required key', async () => {
-    const lines = bannerLines({ ...facts, consolePath: null, needsKey: true }, urls, ready, paint);
-    expect(lines.join('\n')).not.toContain('console');
+  it('names the required key', async () => {
+    const lines = bannerLines({ ...facts, needsKey: true }, urls, ready, paint);
     expect(lines.join('\n')).toContain('-H "X-API-Key: $MODEL_API_KEY"');
   });
 
   it('has a line for the port of a feature', () => {
-    const both = { url, portUrls: [['Ollama’s clients', 'http://127.0.0.1:11434']] as const };
+    const both = { url, rows: [...urls.rows, ['Ollama’s clients', 'http://127.0.0.1:11434'] as const] };
     expect(bannerLines(facts, both, ready, paint)[3]).toBe('  Ollama’s clients    http://127.0.0.1:11434');
   });
 
@@ -46,7 +45,7 @@ describe('The banner', () => {
 
   it('waits for the first check, and is shown once', async () => {
     const { banner, shown, clock } = bannerWithClock();
-    banner.showAddresses(url, []);
+    banner.showAddresses(url, urls.rows);
     expect(shown).toEqual([]);
     banner.showCheck(ready);
     banner.showCheck(ready);
@@ -58,13 +57,13 @@ describe('The banner', () => {
     const { banner, shown } = bannerWithClock();
     banner.showCheck(ready);
     expect(shown).toEqual([]);
-    banner.showAddresses(url, []);
+    banner.showAddresses(url, urls.rows);
     expect(shown).toEqual([bannerLines(facts, urls, ready, paint)]);
   });
 
   it('reports that the check is running if it takes long', async () => {
     const { banner, shown, clock } = bannerWithClock();
-    banner.showAddresses(url, []);
+    banner.showAddresses(url, urls.rows);
     await clock.advance(2000);
     expect(shown.flat()).toContain('  model CLI           claude, checking …');
     banner.showCheck(ready);

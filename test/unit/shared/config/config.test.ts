@@ -315,7 +315,7 @@ const expectations: Readonly<Record<VariableName | OfFeatures, Expectation>> = {
   },
   MODEL_API_CLI_MEMORY_MB: wholeNumber(null, 1, 1_000_000, 1_048_576),
   MODEL_API_CONSOLE: {
-    key: 'console',
+    key: null,
     good: unchanged(['on', 'off']),
     bad: ['', 'true', 'ON'],
   },
@@ -424,7 +424,6 @@ describe('The configuration', () => {
       cgroup: 'auto',
       featureSecrets: [],
       featureKeyDigests: [],
-      console: 'on',
       logLevel: 'info',
       logFormat: 'auto',
       oauthToken: null,
