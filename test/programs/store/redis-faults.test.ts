@@ -393,7 +393,7 @@ describe('A Redis server that refuses commands', () => {
     expect(await server.ask('DBSIZE')).toBe(0);
   });
 
-  it.each(['conversation:ID', 'turns:ID', 'list:alice', 'all', 'clients'])(
+  it.each(['conversation:ID', 'turns:ID', 'list:key alice', 'all', 'clients'])(
     'stores nothing of a turn if %s is a key of another type',
     async (name) => {
       using host = await hostAt(server.url);
@@ -573,7 +573,7 @@ describe('Conversations in Redis', () => {
     expect(left).toEqual(all.slice(-7).toReversed());
     expect((await host.run.all('key bob')).map(({ id }) => id)).toEqual([first]);
     expect(await server.ask('ZCARD', 'prompt-relay:all')).toBe(8);
-    expect(await server.ask('ZSCORE', 'prompt-relay:clients', 'alice')).toBe('7');
+    expect(await server.ask('ZSCORE', 'prompt-relay:clients', 'key alice')).toBe('7');
     expect(await host.refusal(all[0] ?? null)).toBe('validation_error');
   });
 
@@ -586,11 +586,11 @@ describe('Conversations in Redis', () => {
     const keys = (await server.ask('KEYS', '*')) as string[];
     expect(keys.filter((key) => /:(conversation|turns|list):/.test(key)).toSorted()).toEqual([
       `prompt-relay:conversation:${id}`,
-      'prompt-relay:list:alice',
+      'prompt-relay:list:key alice',
       `prompt-relay:turns:${id}`,
     ]);
     expect(await server.ask('ZCARD', 'prompt-relay:all')).toBe(1);
-    expect(await server.ask('ZRANGE', 'prompt-relay:clients', '0', '-1', 'WITHSCORES')).toEqual(['alice', '1']);
+    expect(await server.ask('ZRANGE', 'prompt-relay:clients', '0', '-1', 'WITHSCORES')).toEqual(['key alice', '1']);
   });
 
   it('belong to one installation each, by prefix and database', async () => {

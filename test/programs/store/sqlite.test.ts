@@ -200,7 +200,7 @@ describe('The files of SQLite', () => {
     const before = migrations.slice(0, 1);
     await (await openAt(path, before)).close();
     const sql = connectTo(path);
-    sql.exec(`INSERT INTO conversations VALUES (1, 'a', 'alice', NULL, ${Date.now()}, ${Date.now()}, 1);
+    sql.exec(`INSERT INTO conversations VALUES (1, 'a', 'key alice', NULL, ${Date.now()}, ${Date.now()}, 1);
       INSERT INTO turns VALUES (1, 1, CAST('Hi' AS BLOB), CAST('Hello' AS BLOB), NULL, 7)`);
     sql.close();
     const store = await openAt(path);

@@ -63,16 +63,16 @@ describe('An export', () => {
     expect(lines.join('')).not.toContain('bob');
     const dataOf = (wanted: string) => values.filter(({ kind }) => kind === wanted);
     expect(dataOf('recorded_answer_data')).toEqual([
-      { kind: 'recorded_answer_data', id: 'key-alice', text: 'answer for alice' },
+      { kind: 'recorded_answer_data', id: 'key-key alice', text: 'answer for key alice' },
     ]);
     const [request] = dataOf('job_data');
     expect(JSON.parse(String(request?.request))).toMatchObject({ client, text: 'Hi' });
     expect(dataOf('response_data').map(({ messages, text }) => messages ?? text)).toEqual([
-      JSON.stringify(turnOf('response-alice')),
-      'response-alice',
+      JSON.stringify(turnOf('response-key alice')),
+      'response-key alice',
     ]);
     expect(dataOf('file_data')).toEqual([
-      { kind: 'file_data', id: 'file-alice', base64: Buffer.from('bytes of the file').toString('base64') },
+      { kind: 'file_data', id: 'file-key alice', base64: Buffer.from('bytes of the file').toString('base64') },
     ]);
     expect(values.filter(({ kind }) => kind === 'conversation_data').length).toBeGreaterThan(200);
   });

@@ -11,7 +11,7 @@ describe('The shares of stored answers', () => {
     expect(shares.add(entry('key a', '1', 3000))).toEqual([]);
     expect(shares.add(entry('key b', '1', 2000))).toEqual([]);
     const gone = shares.add(entry('key a', '2', 3000));
-    expect(gone.map(({ client, key }) => [client, key])).toEqual([['a', '1']]);
+    expect(gone.map(({ client, key }) => [client, key])).toEqual([['key a', '1']]);
   });
 
   it('also limit the number of answers, because each counts for more than its body', () => {
