@@ -31,7 +31,7 @@ describe('Imported turns', () => {
     const { id, messageCount, title } = await turns.add(turn);
     expect([messageCount, title]).toEqual([2, 'Hello']);
     expect(await turns.add({ ...turn, id, system: null, text: 'More' })).toMatchObject({ id, messageCount: 4 });
-    expect(changes).toEqual(['alice 2', 'alice 4']);
+    expect(changes).toEqual(['key alice 2', 'key alice 4']);
     expect(harness.store.counts).toMatchObject({ conversations: 1, created: 1 });
     const { parts } = harness.store.read({ id, client: 'key alice', from: null, withImages: true });
     expect(parts).toContainEqual({ type: 'message', role: 'assistant', figures: turn.figures });
@@ -66,7 +66,7 @@ describe('Imported turns', () => {
     const { changes, turns } = importHarness({}, () => new Promise((resolve) => releases.push(resolve)));
     const added = (['key a', 'key a/ada', 'key bob'] as const).map((client) => turns.add({ ...turn, client }));
     await until(() => releases.length === 2, 'the first turns of two clients');
-    expect(changes).toEqual(['key a 2', 'bob 2']);
+    expect(changes).toEqual(['key a 2', 'key bob 2']);
     for (const release of releases) release();
     await until(() => releases.length === 3, 'the second turn');
     releases[2]?.();

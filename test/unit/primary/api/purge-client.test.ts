@@ -49,7 +49,7 @@ describe('A client that is purged', () => {
       copies: ['old.db'],
     });
     expect(harness.store.counts.conversations).toBe(0);
-    expect(done).toEqual(['processes of alice', 'add', 'forget']);
+    expect(done).toEqual(['processes of key alice', 'add', 'forget']);
     harness.chat();
     expect((await purgeClient(parts, 'key bob')).removed.conversations).toBe(0);
     expect(harness.store.counts.conversations).toBe(1);

@@ -32,7 +32,7 @@ describe('The metrics by client', () => {
     const harness = new Harness();
     harness.answer('key alice');
     harness.clients.jobEnded(jobRequest({ client: 'key alice' }), jobFailed('timeout'));
-    for (const client of ['address 192.0.2.1', 'address 192.0.2.2', 'key local'] as const) harness.answer(client);
+    for (const client of ['address 192.0.2.1', 'address 192.0.2.2', 'address local'] as const) harness.answer(client);
     harness.clients.countRefusal('user bob');
     harness.waiting = new Map([
       ['key alice', 2],

@@ -14,7 +14,7 @@ describe('The hourly report of a client', () => {
 
   it('is forgotten for the clients reported first, if there are very many', () => {
     const hourly = new Hourly(new FakeClock());
-    for (let client = 0; client <= 10_000; client++) hourly.isDue(`address ${client}`);
+    for (let client = 0; client <= 10_000; client++) hourly.isDue(`key ${client}`);
     expect([hourly.isDue('key 10000'), hourly.isDue('key 1'), hourly.isDue('key 0')]).toEqual([false, false, true]);
   });
 });
