@@ -26,6 +26,25 @@ export async function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Pr
 }
 
 /**
+ * Waits for a promise, but not longer than this time: then it returns what `late` returns, or rejects with what `late`
+ * throws. The promise itself is not cancelled.
+ */
+export async function withLimit<T, L = undefined>(
+  promise: Promise<T>,
+  limitMs: number,
+  clock: Pick<Clock, 'after'>,
+  late: () => L = () => undefined as L,
+): Promise<T | L> {
+  const { promise: timer, resolve } = withResolvers();
+  const stopTimer = clock.after(limitMs, resolve);
+  try {
+    return await Promise.race([promise, timer.then(late)]);
+  } finally {
+    stopTimer();
+  }
+}
+
+/**
  * Returns a function whose callers in one turn of the event loop share one call, made at the end of the turn. So each
  * result is newer than its request. A running call is not shared: waiting for it would leave the event loop idle, and
  * each call would serve fewer requests.

@@ -1,3 +1,4 @@
+import { withLimit } from '../shared/async.js';
 import '../shared/node-version.js';
 
 import { features } from '../features.js';
@@ -223,7 +224,7 @@ async function sendFigures(primary: Primary, metrics: HttpMetrics): Promise<void
 async function leave(primary: Primary, { features: hooks, metrics, log }: WorkerContext, code: number): Promise<void> {
   if (hooks !== null) hooks.stop();
   const sent = Promise.all([sendFigures(primary, metrics), primary.call('leaving', { code }).catch(() => {})]);
-  await Promise.race([sent, delay(systemClock, lastFiguresLimitMs)]);
+  await withLimit(sent, lastFiguresLimitMs, systemClock);
   return exit(log, code);
 }
 

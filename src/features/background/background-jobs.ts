@@ -17,7 +17,7 @@ import {
   nameRoom,
   noRoom,
 } from '../../primary/store/contract/jobs.js';
-import { orAborted, withResolvers } from '../../shared/async.js';
+import { orAborted, withLimit } from '../../shared/async.js';
 import type { AcceptedView, JobForm, JobView } from '../../shared/background.js';
 import { type ClientText, holderOf } from '../../shared/client.js';
 import { type Clock, delay } from '../../shared/clock.js';
@@ -203,13 +203,10 @@ export class BackgroundJobs {
   /** Cancels jobs. Resolves when their ends are stored. Rejects after a time limit, but the jobs still end. */
   async cancel(jobs: readonly BackgroundJob[], reason: Error): Promise<void> {
     for (const { background } of jobs) background.cancel(reason);
-    const { promise: isLate, reject } = withResolvers<never>();
-    const stop = this.#resources.clock.after(cancelLimitMs, () => reject(storeUnavailable()));
-    try {
-      await Promise.race([Promise.all(jobs.map((job) => this.#performing.get(job))), isLate]);
-    } finally {
-      stop();
-    }
+    const ended = Promise.all(jobs.map((job) => this.#performing.get(job)));
+    await withLimit(ended, cancelLimitMs, this.#resources.clock, () => {
+      throw storeUnavailable();
+    });
   }
 
   /**

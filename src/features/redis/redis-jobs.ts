@@ -15,7 +15,7 @@ import type {
   SharedJobsListener,
   WaitingJobs,
 } from '../../primary/store/contract/shared-jobs.js';
-import { withResolvers } from '../../shared/async.js';
+import { withLimit } from '../../shared/async.js';
 import type { CallerJob, CallerOrder, JobForm, JobListOrder } from '../../shared/background.js';
 import { type ClientText, clientText } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
@@ -295,15 +295,13 @@ export class RedisJobs implements SharedJobs {
   }
 
   async #limited<T>(answer: Promise<T>): Promise<T> {
-    const { promise: late, reject } = withResolvers<never>();
-    const stopTimer = this.#clock.after(queueLimitMs, () => reject(storeUnavailable()));
     try {
-      return await Promise.race([answer, late]);
+      return await withLimit(answer, queueLimitMs, this.#clock, () => {
+        throw storeUnavailable();
+      });
     } catch (error) {
       this.#redis.warn(error); // otherwise jobs could wait forever without a reason in the log
       throw storeUnavailable();
-    } finally {
-      stopTimer();
     }
   }
 

@@ -6,7 +6,7 @@ import {
   type StoreOperation,
   silentObserver,
 } from '../../primary/store/contract/store.js';
-import { withResolvers } from '../../shared/async.js';
+import { withLimit, withResolvers } from '../../shared/async.js';
 import type { Clock, StopTimer } from '../../shared/clock.js';
 import { RelayError, storeUnavailable } from '../../shared/errors.js';
 import { call, NoSuchConversation, type TableCall } from './calls.js';
@@ -97,17 +97,15 @@ export class SqliteClient {
     const once = shared(step);
     this.#steps = [...this.#steps, once];
     if (this.#steps.length > 1) return;
-    const { promise: tooLong, reject } = withResolvers<never>();
-    const giveUp = (ms: number) => () => reject(new PassingFault(`the disk has not answered for ${ms / 1000} s`));
-    const stopTimer = limitMs === null ? () => {} : this.clock.after(limitMs, giveUp(limitMs));
+    const giveUp = (ms: number) => () => {
+      throw new PassingFault(`the disk has not answered for ${ms / 1000} s`);
+    };
     try {
-      await Promise.race([once(), tooLong]);
+      await (limitMs === null ? once() : withLimit(once(), limitMs, this.clock, giveUp(limitMs)));
       this.#steps = [];
     } catch (error) {
       if (!(error instanceof PassingFault)) throw error;
       this.fails(error.message);
-    } finally {
-      stopTimer();
     }
   }
 
@@ -187,11 +185,12 @@ export class SqliteClient {
     this.#stopProbe();
     this.#stopTidy?.();
     this.#settle().catch(() => {});
-    const { promise: tooLong, resolve } = withResolvers<false>();
-    const stopTimer = this.clock.after(closeLimitMs, () => resolve(false));
-    const isClosed = await Promise.race([this.#thread.close().then(() => true), tooLong]);
-    stopTimer();
-    return isClosed;
+    return withLimit(
+      this.#thread.close().then(() => true),
+      closeLimitMs,
+      this.clock,
+      () => false,
+    );
   }
 
   /** Whether the file is down and was not read yet, so that no call can work. */

@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { hostname } from 'node:os';
 import type { PrimaryCore } from '../../primary/features/feature.js';
-import { type Clock, delay, type StopTimer } from '../../shared/clock.js';
+import { withLimit } from '../../shared/async.js';
+import type { Clock, StopTimer } from '../../shared/clock.js';
 import type { LogEvent, Logger } from '../../shared/log/logger.js';
 import { AnswerTooLarge, connectionFault, httpClientFor, sendPost, textOfAnswer } from '../../shared/outgoing-post.js';
 import type { SpanExport } from './settings.js';
@@ -123,7 +124,7 @@ export class SpanExporter {
     const ended = new Promise<void>((resolve) => {
       this.#endPause = resolve;
     });
-    await Promise.race([ended, delay(clock, Math.min(ms, maxPauseMs) * (1 + random() / 2))]);
+    await withLimit(ended, Math.min(ms, maxPauseMs) * (1 + random() / 2), clock);
   }
 
   #taken(count: number, { rejected, reason }: Extract<PostResult, { kind: 'taken' }>): void {

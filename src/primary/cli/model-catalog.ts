@@ -1,7 +1,7 @@
 import type { ModelEntry, ModelList } from '../../shared/api/models.js';
-import { cached } from '../../shared/async.js';
+import { cached, withLimit } from '../../shared/async.js';
 import type { ClientText } from '../../shared/client.js';
-import { type Clock, delay } from '../../shared/clock.js';
+import type { Clock } from '../../shared/clock.js';
 import { anyOther, defaultModelName, type ModelAlias } from '../../shared/config/values.js';
 import { RelayError } from '../../shared/errors.js';
 import type { JobRequest } from '../../shared/job.js';
@@ -90,7 +90,7 @@ export class ModelCatalog {
     const { known } = modelsOfCli;
     const listed = this.#listOf(modelsOfCli); // in any case, because the program may have been updated
     if (known !== null) return names.resolveName(name, known);
-    return withinLimit(listed, new Set<string>(), this.#clock).then((own) => names.resolveName(name, own));
+    return withLimit(listed, limitMs, this.#clock, () => new Set<string>()).then((own) => names.resolveName(name, own));
   }
 
   /** Returns the request with the model for which its name stands, see `resolveName`. Later steps know only this name. */
@@ -121,7 +121,7 @@ export class ModelCatalog {
 
   async #joinLists(): Promise<ModelList> {
     const listed = this.#clis.map(async ({ cli, catalog }) => {
-      const { models } = await withinLimit(catalog(), namesOf(cli), this.#clock);
+      const { models } = await withLimit(catalog(), limitMs, this.#clock, () => namesOf(cli));
       return { cli, models };
     });
     const bodies = await Promise.all(listed);
@@ -207,14 +207,6 @@ function aliasOf(name: string, { id, ...model }: TargetModel): ModelEntry {
   return { id: name, name, default: false, ...known, alias_of: id };
 }
 
-/**
- * Returns the list, or `instead` after a time limit, so that a slow CLI delays no request. The list is ready for a
- * later request.
- */
-function withinLimit<T, U>(listed: Promise<T>, instead: U, clock: Clock): Promise<T | U> {
-  return Promise.race([listed, delay(clock, limitMs).then(() => instead)]);
-}
-
 /** Longest use of a list, because an updated CLI may know other models. */
 const maxAgeMs = 10 * 60_000;
 /** Delay after a failure, so that a failing CLI is not started again for each request. */
@@ -298,7 +290,7 @@ export class KnownModels {
   async #names(): Promise<readonly string[]> {
     const { catalog, clock } = this.#parts;
     const list = catalog.list().catch(() => null);
-    const { models = [] } = (await withinLimit(list, null, clock)) ?? {};
+    const { models = [] } = (await withLimit(list, limitMs, clock)) ?? {};
     return models.map(({ id }) => id).filter((id) => id !== 'default' || models.length > 1);
   }
 }

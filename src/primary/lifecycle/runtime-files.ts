@@ -2,7 +2,8 @@ import { lstat, mkdtemp, rm, unlink } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { type Clock, delay } from '../../shared/clock.js';
+import { withLimit } from '../../shared/async.js';
+import type { Clock } from '../../shared/clock.js';
 import { type Config, ConfigFault, type Environment } from '../../shared/config/config.js';
 import type { Logger } from '../../shared/log/logger.js';
 import { cgroupParent } from '../../shared/process/cgroup.js';
@@ -68,7 +69,11 @@ export class RuntimeFiles {
 
   /** Removes everything, and prevents further creation. Resolves after one second at most, and never rejects. */
   remove(): Promise<void> {
-    this.#removing ??= Promise.race([this.#removeAll().catch(() => {}), delay(this.#clock, removeLimitMs)]);
+    this.#removing ??= withLimit(
+      this.#removeAll().catch(() => {}),
+      removeLimitMs,
+      this.#clock,
+    );
     return this.#removing;
   }
 

@@ -1,4 +1,5 @@
-import { type Clock, delay } from '../../shared/clock.js';
+import { withLimit } from '../../shared/async.js';
+import type { Clock } from '../../shared/clock.js';
 import { retryAfter, shuttingDown } from '../../shared/errors.js';
 import type { Logger } from '../../shared/log/logger.js';
 import { type Phase, type ServiceExit, serviceExits } from '../../shared/phase.js';
@@ -94,7 +95,7 @@ export class Supervisor {
     if (this.#phase !== 'ready' || this.#endingSinceMs !== null) return this.terminate(signal);
     this.#endingSinceMs = this.#clock.monotonicMs();
     this.#log.info('handing_over', { signal, ...this.#steps.counts() });
-    await Promise.race([this.#steps.retireWorkers(), delay(this.#clock, this.#drainMs)]);
+    await withLimit(this.#steps.retireWorkers(), this.#drainMs, this.#clock);
     if (this.#phase === 'ready') await this.terminate(signal);
   }
 
@@ -149,14 +150,14 @@ export class Supervisor {
     const hurried = new Promise<boolean>((resolve) => {
       this.#hurry = () => resolve(false);
     });
-    const timedOut = delay(this.#clock, this.#drainLeftMs()).then(() => false);
-    return Promise.race([this.#steps.idle().then(() => true), timedOut, hurried]);
+    const drained = Promise.race([this.#steps.idle().then(() => true), hurried]);
+    return withLimit(drained, this.#drainLeftMs(), this.#clock, () => false);
   }
 
   async #cut(): Promise<void> {
     this.#cutJobs = this.#steps.counts();
     this.#steps.cutAll(shuttingDown());
-    await Promise.race([this.#steps.idle(), delay(this.#clock, cutLimitMs)]);
+    await withLimit(this.#steps.idle(), cutLimitMs, this.#clock);
   }
 
   async #stop(code: ServiceExit): Promise<void> {

@@ -1,5 +1,6 @@
 import { AggregatorRegistry, type MetricObjectWithValues, type MetricValue, type Registry } from 'prom-client';
-import { type Clock, delay } from '../../shared/clock.js';
+import { withLimit } from '../../shared/async.js';
+import type { Clock } from '../../shared/clock.js';
 import { type FamilyFigures, neverFalls, roundedToGrain, seriesOf } from '../../shared/metrics.js';
 
 type Aggregated = MetricObjectWithValues<MetricValue<string>>;
@@ -89,13 +90,12 @@ export class Scrape {
   }
 
   async #fetchFrom(worker: ScrapedWorker): Promise<void> {
-    const late = delay(this.#clock, workerLimitMs).then(() => null);
     const report = worker.fetchFigures().then(
       // a late report counts, too, because each change is reported only once
       (families) => this.addFigures(worker, families),
       () => null,
     );
-    if ((await Promise.race([report, late])) === null) this.#onFailure();
+    if ((await withLimit(report, workerLimitMs, this.#clock, () => null)) === null) this.#onFailure();
   }
 }
 

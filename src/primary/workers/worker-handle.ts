@@ -1,5 +1,5 @@
 import type { Worker } from 'node:cluster';
-import { withResolvers } from '../../shared/async.js';
+import { withLimit, withResolvers } from '../../shared/async.js';
 import type { Clock } from '../../shared/clock.js';
 import { channelToWorker } from '../../shared/ipc/cluster-channel.js';
 import { type Handlers, Peer } from '../../shared/ipc/peer.js';
@@ -139,11 +139,7 @@ export class WorkerHandle {
    */
   async exitedWithin(limitMs: number, clock: Clock): Promise<number | null | 'left'> {
     const stopTimer = clock.after(limitMs, () => this.kill());
-    const left = new Promise<'left'>((resolve) => {
-      const stopLastTimer = clock.after(limitMs + killLimitMs, () => resolve('left'));
-      void this.#exited.promise.then(stopLastTimer);
-    });
-    const code = await Promise.race([this.#exited.promise, left]);
+    const code = await withLimit(this.#exited.promise, limitMs + killLimitMs, clock, () => 'left' as const);
     stopTimer();
     return code;
   }

@@ -1,5 +1,5 @@
 import cluster, { type Worker } from 'node:cluster';
-import { withResolvers } from '../../shared/async.js';
+import { withLimit } from '../../shared/async.js';
 import type { Clock, StopTimer } from '../../shared/clock.js';
 import { contained } from '../../shared/contained.js';
 import { describeError, type Logger, stdoutFd } from '../../shared/log/logger.js';
@@ -117,10 +117,7 @@ export class Workers {
       const answered = call(handle.peer).catch((error: unknown) => this.#onFailedCall(handle, error));
       return handle.state === 'starting' ? null : answered; // it reads the call before its first request
     });
-    const waited = withResolvers();
-    const stop = this.#clock.after(answerLimitMs, waited.resolve);
-    await Promise.race([Promise.all(calls), waited.promise]);
-    stop();
+    await withLimit(Promise.all(calls), answerLimitMs, this.#clock);
   }
 
   #onFailedCall(handle: WorkerHandle, error: unknown): void {

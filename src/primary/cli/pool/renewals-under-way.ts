@@ -1,4 +1,4 @@
-import { withResolvers } from '../../../shared/async.js';
+import { withLimit } from '../../../shared/async.js';
 import type { Clock } from '../../../shared/clock.js';
 import type { CliProcess } from '../process/cli-process.js';
 
@@ -33,9 +33,6 @@ export class RenewalsUnderWay {
     const [process, renewal] = [...this.#free].find(([each]) => fits(each)) ?? [];
     if (process === undefined) return;
     this.#free.delete(process);
-    const limit = withResolvers();
-    const stopTimer = this.#clock.after(patienceMs, limit.resolve);
-    await Promise.race([renewal, limit.promise]);
-    stopTimer();
+    if (renewal !== undefined) await withLimit(renewal, patienceMs, this.#clock);
   }
 }

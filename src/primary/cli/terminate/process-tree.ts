@@ -1,3 +1,4 @@
+import { withLimit } from '../../../shared/async.js';
 import { type Clock, delay } from '../../../shared/clock.js';
 import type { Logger } from '../../../shared/log/logger.js';
 import type { CgroupUsage } from '../../../shared/process/cgroup.js';
@@ -127,7 +128,7 @@ export class ProcessTree {
         if (isOver || !(await isRenewing())) return;
       }
       if (this.#isPaused) this.resume();
-      await Promise.race([this.child.exited, delay(clock, pollMs)]);
+      await withLimit(this.child.exited, pollMs, clock);
     }
   }
 
@@ -135,7 +136,7 @@ export class ProcessTree {
   async #exited(): Promise<void> {
     if (this.hasExited) return;
     this.#signal('SIGKILL');
-    await Promise.race([this.child.exited, delay(this.#context.clock, lastCheckMs)]);
+    await withLimit(this.child.exited, lastCheckMs, this.#context.clock);
   }
 
   /** Logs processes that may have escaped, because a process group contains a program less strictly than a cgroup. */
@@ -154,8 +155,7 @@ export class ProcessTree {
     if (cutReasons.has(reason) && (await this.#isSmall()) && isOurs()) await killTree(pid, 'SIGTERM', isOurs);
     if (this.#signal('SIGTERM')) observer.killed('SIGTERM', reason);
     while (clock.monotonicMs() < until && !(this.hasExited && (await this.#containment.isQuiet(pid)))) {
-      const pause = delay(clock, pollMs);
-      await (this.hasExited ? pause : Promise.race([this.child.exited, pause]));
+      await (this.hasExited ? delay(clock, pollMs) : withLimit(this.child.exited, pollMs, clock));
     }
   }
 

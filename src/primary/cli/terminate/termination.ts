@@ -1,6 +1,7 @@
 import type { ChildProcess } from 'node:child_process';
 import treeKill from 'tree-kill';
-import { type Clock, delay } from '../../../shared/clock.js';
+import { withLimit } from '../../../shared/async.js';
+import type { Clock } from '../../../shared/clock.js';
 import type { Logger } from '../../../shared/log/logger.js';
 import { closingFailed, watchingChildren } from '../../../shared/node-internals/spawned-children.js';
 import type { UnitCgroups } from '../../../shared/process/cgroup.js';
@@ -93,7 +94,7 @@ export function createKillTree(hasPs: boolean, clock: Clock): KillTree {
     const done = new Promise<void>((resolve) => {
       guarded(() => treeKill(pid, signal, () => resolve()), goesOn, resolve);
     });
-    await Promise.race([done, delay(clock, limitMs)]);
+    await withLimit(done, limitMs, clock);
   };
 }
 
