@@ -1,5 +1,4 @@
-import { CommandError, exitCodes, openAiError, ServiceError } from '../base/errors.js';
-import type { ServerEvent } from '../base/http.js';
+import { type CommandError, exitCodes, ServiceError } from '../base/errors.js';
 
 /** Fields of a line with an answer, without its ID. */
 interface Answer {
@@ -28,13 +27,12 @@ export function failureOf(error: CommandError): Failure {
   return { error: { code, ...(reason !== undefined && { reason }), message, ...(id !== '' && { request_id: id }) } };
 }
 
-/** Answer of OpenAI's API, or a chunk of one. */
+/** Answer of OpenAI's API. */
 interface Completion {
   readonly id?: string;
   readonly model?: string;
   readonly choices?: {
     readonly message?: { readonly content?: string | null };
-    readonly delta?: { readonly content?: string | null };
     readonly finish_reason?: string | null;
   }[];
   readonly usage?: { readonly prompt_tokens: number; readonly completion_tokens: number } | null;
@@ -73,42 +71,8 @@ function jsonIn(text: string): unknown {
   }
 }
 
-/** Returns the end in an event stream of OpenAI's API. Throws a CommandError. */
-export async function streamedEnd(events: AsyncIterable<ServerEvent>, isJson: boolean): Promise<PromptEnd> {
-  const parts: string[] = [];
-  let whole: Completion = {};
-  let finish: string | null = null;
-  for await (const { data } of events) {
-    if (data === '[DONE]') {
-      const choices = [{ message: { content: parts.join('') }, finish_reason: finish }];
-      return endIn({ ...whole, choices }, isJson);
-    }
-    const chunk = chunkIn(data);
-    const failure = openAiError(chunk);
-    if (failure !== null) throw new ServiceError(failure);
-    const [choice] = chunk.choices ?? [];
-    parts.push(choice?.delta?.content ?? '');
-    finish = choice?.finish_reason ?? finish;
-    whole = { ...whole, ...chunk };
-  }
-  throw new CommandError(exitCodes.unavailable, 'the response was cut off before the answer ended');
-}
-
-function chunkIn(data: string): Completion {
-  try {
-    return Object(JSON.parse(data)) as Completion;
-  } catch {
-    throw new CommandError(exitCodes.protocol, "the response is not a stream of OpenAI's API");
-  }
-}
-
 /** Pause in seconds after a failure that an operator must repair, such as a missing login. */
 const repairSeconds = 30;
-
-/** Whether no request of this client can succeed. */
-export function isFatal(error: CommandError): boolean {
-  return error instanceof ServiceError && (error.code === 'unauthorized' || error.code === 'forbidden');
-}
 
 /**
  * Returns the pause after which the same request may succeed; null if it will fail again. `seconds` is undefined if the

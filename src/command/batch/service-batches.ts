@@ -7,7 +7,7 @@ import {
   batchResult,
   fileBody,
 } from '../../shared/api/files.js';
-import { orAborted } from '../../shared/async.js';
+import { orAborted, withResolvers } from '../../shared/async.js';
 import { type Clock, delay } from '../../shared/clock.js';
 import type { Client } from '../base/client.js';
 import { CommandError, exitCodes, openAiError, ServiceError } from '../base/errors.js';
@@ -18,6 +18,10 @@ import type { AnswerSink, Sender, Sending } from './run.js';
 
 const endpoint = '/v1/chat/completions';
 const pollMs = 1000;
+/**
+ * Batches grow until one runs for this long, because a service without a durable store loses their answers when it dies.
+ */
+const longMs = 60_000;
 /** Number of waits that make the longest pause, for a temporary failure whose time is unknown. */
 const pauses = 6;
 /** The next batch waits in the service while one runs, so that no slot is free between them. */
@@ -26,7 +30,7 @@ const openAtOnce = 2;
 const [fewest, most] = [4, 64];
 /** Two batches stay far below the 50,000 lines that a client may have. */
 const maxLines = 10_000;
-/** Length of the lines after which a batch gets no further line. */
+/** Length of the lines after which a batch gets no further line. A service has room for two such batches of a client. */
 const fullLength = 16 * 1024 * 1024;
 
 interface SentBatch {
@@ -48,6 +52,8 @@ const noResult: BatchResult = {
   custom_id: null,
   response: { request_id: '', body: { error: { code: 'internal_error', message: 'the batch has no result for it' } } },
 };
+/** Code of an error about files that exceed their limit. */
+const noRoom = 'payload_too_large';
 const endStatuses: readonly BatchBody['status'][] = ['cancelled', 'completed', 'expired', 'failed'];
 
 type BatchClient = Pick<Client, 'getState' | 'getText' | 'upload' | 'postOnce' | 'post' | 'delete'>;
@@ -59,18 +65,21 @@ export interface BatchesParts {
   readonly sink: Pick<AnswerSink, 'sync'>;
   readonly readImages: ImageReader;
   readonly slots: number;
+  /** Largest number of prompts in the service at once; null if only its slots decide. */
+  readonly atOnce: number | null;
   /** Marks the batches of one output, which the same command finds again; null if the output is stdout. */
   readonly label: string | null;
   /** Whether the failures in batches of an earlier run do not count. */
   readonly retriesFailures: boolean;
+  /** Called with the number of prompts whose batch has disappeared, before they are sent again. */
+  readonly onLost: (count: number) => void;
 }
 
-/** Returns the batches of this client, the newest first; null if the service stores no files. */
-export async function findBatches(client: BatchClient): Promise<readonly BatchBody[] | null> {
+/** Returns the batches of this client, the newest first. Rejects if the service has none, because it stores no files. */
+export async function findBatches(client: BatchClient): Promise<readonly BatchBody[]> {
   const found: BatchBody[] = [];
   for (let after = ''; ; ) {
-    const page = await orMissing(client.getState(`/v1/batches?limit=100${after}`, batchList));
-    if (page === null) return null;
+    const page = await client.getState(`/v1/batches?limit=100${after}`, batchList);
     found.push(...page.data);
     const last = page.data.at(-1);
     if (!page.has_more || last === undefined) return found;
@@ -91,7 +100,12 @@ export class ServiceBatches implements Sender {
   readonly #again: (Prompt | BadLine)[] = [];
   /** Temporary failure of a prompt in the batch that ended last. */
   #refusal: ServiceError | null = null;
+  /** Prompt that is not read yet: lines of stdin may arrive slowly. */
+  #next: Promise<IteratorResult<Prompt | BadLine>> | null = null;
   #linesPerSlot = fewest;
+  /** Largest number of lines in the next batch: fewer after one for whose file the service had no room. */
+  #maxLines = maxLines;
+  #isLong = false;
   #ready = 0;
   /** Number of times that the current batch was seen waiting for another one. */
   #waits = 0;
@@ -115,10 +129,12 @@ export class ServiceBatches implements Sender {
     const { stopping, cutting } = sending;
     const earlier = await this.#readEarlier(sending);
     for (;;) {
-      while (this.#open.length < openAtOnce && !stopping.aborted) {
+      while (this.#open.length < (this.#parts.atOnce === null ? openAtOnce : 1) && !stopping.aborted) {
         const lines = await this.#gather(sending);
         if (lines.length === 0) break;
-        this.#open.push(await this.#create(lines, cutting));
+        const batch = await this.#create(lines, sending);
+        if (batch !== null) this.#open.push(batch);
+        else if (this.#open.length > 0) break;
       }
       const [batch] = this.#open;
       if (batch === undefined) break;
@@ -141,21 +157,22 @@ export class ServiceBatches implements Sender {
     }
     const ended: (BatchBody | null)[] = [];
     for (const batch of [...this.#open]) ended.push(await this.#collect(batch, sending));
-    if (ended.length > 0) this.#linesPerSlot = most; // the output has answers already
     if (this.#parts.retriesFailures)
       for (const [id, { response }] of this.#results)
         if (openAiError(response?.body) !== null) this.#results.delete(id);
     return ended;
   }
 
-  /** Reads prompts, and makes lines for a batch from them. Returns none if all prompts are sent. */
+  /** Reads prompts, and makes lines for a batch from them. Returns none if all are sent, or if none has arrived yet. */
   async #gather({ prompts, place, stopping, cutting }: Sending): Promise<NewLine[]> {
     const lines: NewLine[] = [];
-    const count = Math.min(this.#linesPerSlot * this.#parts.slots, maxLines);
-    this.#linesPerSlot = Math.min(2 * this.#linesPerSlot, most);
+    const { slots, atOnce } = this.#parts;
+    const count = Math.min(atOnce ?? this.#linesPerSlot * slots, this.#maxLines);
+    if (!this.#isLong) this.#linesPerSlot = Math.min(2 * this.#linesPerSlot, most);
     for (let length = 0; lines.length < count && length < fullLength && !stopping.aborted; ) {
-      const prompt = this.#again.shift() ?? (await orAborted(prompts.next(), cutting)).value;
-      if (prompt === undefined) break;
+      const prompt = this.#again.shift() ?? (await orAborted(this.#nextOf(prompts), cutting));
+      if (prompt === 'later' && lines.length + this.#open.length === 0) continue;
+      if (prompt === 'later' || prompt === undefined) break;
       const id = customIdOf(prompt);
       const earlier = this.#takeResult(id);
       if (earlier !== null && (await this.#place(prompt, earlier, place))) continue;
@@ -171,10 +188,28 @@ export class ServiceBatches implements Sender {
     return lines;
   }
 
-  async #create(lines: readonly NewLine[], cutting: AbortSignal): Promise<SentBatch> {
+  /** Returns the next prompt; `later` if it does not arrive soon, undefined at the end. */
+  async #nextOf(prompts: Sending['prompts']): Promise<Prompt | BadLine | 'later' | undefined> {
+    this.#next ??= prompts.next();
+    this.#next.catch(() => {}); // the next call rejects with this error
+    const later = withResolvers<'later'>();
+    const stopTimer = this.#parts.clock.after(pollMs, () => later.resolve('later'));
+    const next = await Promise.race([this.#next, later.promise]).finally(stopTimer);
+    if (next === 'later') return next;
+    this.#next = null;
+    return next.value;
+  }
+
+  /** Resolves with null if the service has no room for the file of the batch now. */
+  async #create(lines: readonly NewLine[], sending: Sending): Promise<SentBatch | null> {
     const { client, patience, label } = this.#parts;
+    const { cutting } = sending;
     const text = lines.map((line) => `${line.text}\n`).join('');
-    const file = await patience.persist(() => client.upload(text, fileBody, cutting), cutting);
+    const file = await patience
+      .persist(() => client.upload(text, fileBody, cutting), cutting)
+      .catch((error: unknown) => this.#keepWithoutRoom(lines, error, sending));
+    if (file === null) return null;
+    this.#maxLines = Math.min(2 * this.#maxLines, maxLines);
     const order = { input_file_id: file.id, endpoint, completion_window: '24h', metadata: label && { output: label } };
     const key = randomUUID();
     const create = () => client.postOnce('/v1/batches', order, key, batchBody, cutting);
@@ -185,9 +220,27 @@ export class ServiceBatches implements Sender {
     return { id, prompts: new Map(lines.map((line) => [line.id, line.prompt])) };
   }
 
+  /**
+   * Keeps prompts for smaller batches, after the end of those that are open. A prompt that is too long even for a batch of
+   * its own has failed. Rejects with any other error.
+   */
+  async #keepWithoutRoom(lines: readonly NewLine[], error: unknown, { place, cutting }: Sending): Promise<null> {
+    if (!(error instanceof ServiceError) || error.code !== noRoom) throw error;
+    const [first] = lines;
+    const isLast = first !== undefined && lines.length === 1 && this.#open.length === 0;
+    if (isLast && first.text.length > fullLength) await place(first.prompt, failureOf(error));
+    else this.#again.push(...lines.map(({ prompt }) => prompt));
+    if (isLast && first.text.length <= fullLength) await this.#parts.patience.wait(error, pauses, cutting);
+    this.#maxLines = Math.ceil(lines.length / 2);
+    return null;
+  }
+
   /** Waits for the end of the first open batch, and places its results. Resolves with null if it does not exist. */
   async #collect(batch: SentBatch, sending: Sending): Promise<BatchBody | null> {
+    const beganMs = this.#parts.clock.monotonicMs();
     const ended = await this.#untilEnded(batch.id, sending);
+    this.#isLong = this.#parts.clock.monotonicMs() - beganMs > longMs;
+    if (ended === null && batch.prompts.size > 0) this.#parts.onLost(batch.prompts.size);
     const unnamed: BatchResult[] = [];
     for (const result of ended === null ? [] : await this.#resultsIn(ended, sending.cutting)) {
       if (result.custom_id === null) unnamed.push(result);
@@ -248,7 +301,7 @@ export class ServiceBatches implements Sender {
     }
     const failure = new ServiceError({ ...error, request_id: response.request_id });
     const isLost = error.reason === 'host_lost'; // the service has sent the line several times
-    if (!isLost && pauseAfter(failure) !== null) {
+    if (!isLost && (error.error === noRoom || pauseAfter(failure) !== null)) {
       this.#refusal = failure;
       return false;
     }

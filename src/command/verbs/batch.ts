@@ -3,7 +3,7 @@ import { createReadStream } from 'node:fs';
 import { realpath, stat } from 'node:fs/promises';
 import { hostname, userInfo } from 'node:os';
 import type { BatchBody } from '../../shared/api/files.js';
-import { type HealthBody, healthBody } from '../../shared/api/health.js';
+import { healthBody } from '../../shared/api/health.js';
 import type { Clock } from '../../shared/clock.js';
 import { formatCount, shellWord } from '../../shared/text/format.js';
 import { escaped } from '../../shared/text/paint.js';
@@ -24,9 +24,8 @@ import { AnswersFile } from '../batch/answers-file.js';
 import { linesOf } from '../batch/json-lines.js';
 import { Patience } from '../batch/patience.js';
 import { type ImageReader, isBad, type LineDefaults, promptsIn, remainingPrompts } from '../batch/prompts.js';
-import { Requests } from '../batch/requests.js';
-import { type AnswerSink, BatchRun, type RunOptions, type Sender } from '../batch/run.js';
-import { findBatches, ServiceBatches } from '../batch/service-batches.js';
+import { type AnswerSink, BatchRun, type RunOptions } from '../batch/run.js';
+import { type BatchesParts, findBatches, ServiceBatches } from '../batch/service-batches.js';
 import { type BatchProgress, progressLine, startLine, summaryLines } from '../render/batch.js';
 import { readImages, readSchema } from './ask.js';
 
@@ -42,7 +41,7 @@ const batchFlags = {
     type: 'string',
     short: 'c',
     placeholder: '<n>',
-    description: 'send the prompts as requests, this number at once; default: as batches of the service',
+    description: 'prompts in the service at once; default: as many as its slots need',
   },
   'max-failures': { type: 'string', placeholder: '<n>', description: 'stop after this number of failures' },
   'retry-failed': { type: 'boolean', description: 'retry the prompts whose line in the output is an error' },
@@ -74,7 +73,7 @@ export const batch: Command = {
   notes: [
     'A line is an object with prompt, or with messages as in the API of OpenAI; optionally with id, system, model, schema and effort, and for a prompt with images: paths, or objects as in POST /ask. All lines of a file are checked before the first prompt is sent.',
     'An answer is a line with id, line, response, structured, model, usage and request_id; a failure is a line with id, line and error. A line without an id gets one from its number and text.',
-    'If the service stores files, a file of prompts runs in its batches, which continue without this command. Prompts of stdin, and all prompts of another service, are requests: twice as many at once as the service has slots.',
+    'The prompts run in batches of the service, which continue without this command. A service without a durable store loses its batches when it ends: the command sends their prompts again, and says so.',
     'After Ctrl-C, a kill or a restart of the service, the same command continues. While the service is unreachable or refuses requests, the command waits. The exit code is 0 if every prompt has its answer, and 1 if one has failed, in this run or before.',
   ],
   examples: [
@@ -86,7 +85,7 @@ export const batch: Command = {
     const schema = await readSchema(args.value('schema'), context.files);
     const job = await jobFrom(args, context.terminal, schema);
     const client = await clientFor(args, context);
-    return runBatch(job, await serviceFor(job, client), context);
+    return runBatch(job, await serviceFor(client), context);
   },
 };
 
@@ -106,7 +105,9 @@ interface BatchJob extends RunOptions {
 async function runBatch(job: BatchJob, service: SendingOptions, context: CommandContext): Promise<number> {
   const { terminal, clock } = context;
   const { answers, sink } = await openSink(job, context);
-  const run = new BatchRun(await senderFor(job, service, sink, context), sink, job);
+  const onLost = (count: number) =>
+    display.say(`The service has lost a batch, and the command sends its ${formatCount(count, 'prompt')} again.`);
+  const run = new BatchRun(await senderFor(job, service, { sink, onLost }, context), sink, job);
   let skipped = answers?.size ?? 0; // some of these lines may have no prompt in the input
   const prompts = remainingPrompts(
     promptsIn(linesOf(bytesOf(job.input, terminal)), job.defaults),
@@ -115,7 +116,7 @@ async function runBatch(job: BatchJob, service: SendingOptions, context: Command
       skipped = count;
     },
   );
-  const display = new Display({ ...job, concurrency: service.concurrency }, terminal, clock, () => ({
+  const display = new Display(job, terminal, clock, () => ({
     ...run.tally,
     total: job.total,
     skipped,
@@ -154,34 +155,26 @@ async function openSink({ output, retriesFailed }: BatchJob, { terminal, clock }
 interface SendingOptions {
   readonly client: Client;
   readonly slots: number;
-  /** Number of prompts that are requests at once; null if the prompts are sent as batches of the service. */
-  readonly concurrency: number | null;
   /** Batches of this client. */
   readonly batches: readonly BatchBody[];
 }
 
-/** Finds out how the prompts can be sent. */
-async function serviceFor(job: BatchJob, client: Client): Promise<SendingOptions> {
+/** Finds out what the service has. Rejects if it has no batches. */
+async function serviceFor(client: Client): Promise<SendingOptions> {
   const { model_runtime: runtime } = (await client.getState('/health', healthBody)).observability;
-  const slots = runtime.max_concurrent;
-  // Lines of stdin may arrive slowly: a batch would wait for them.
-  const batches = job.concurrency === null && job.total !== null ? await findBatches(client) : null;
-  if (batches !== null) return { client, slots, concurrency: null, batches };
-  return { client, slots, concurrency: job.concurrency ?? usualConcurrency(runtime), batches: [] };
+  return { client, slots: runtime.max_concurrent, batches: await findBatches(client) };
 }
 
 async function senderFor(
-  { output, retriesFailed: retriesFailures }: BatchJob,
-  { client, slots, concurrency, batches }: SendingOptions,
-  sink: AnswerSink,
+  { output, retriesFailed: retriesFailures, concurrency: atOnce }: BatchJob,
+  { client, slots, batches }: SendingOptions,
+  reports: Pick<BatchesParts, 'sink' | 'onLost'>,
   { clock, files }: CommandContext,
-): Promise<Sender> {
-  const patience = new Patience(clock);
+): Promise<ServiceBatches> {
   const readFiles: ImageReader = (paths) => readImages(paths, files);
-  if (concurrency !== null) return new Requests(client, patience, readFiles, concurrency);
   const label = output === null ? null : await labelOf(output);
-  const parts = { client, clock, patience, sink, readImages: readFiles, slots, label, retriesFailures };
-  return new ServiceBatches(parts, batches);
+  const common = { client, clock, patience: new Patience(clock), readImages: readFiles, slots, atOnce };
+  return new ServiceBatches({ ...common, ...reports, label, retriesFailures }, batches);
 }
 
 /** Returns a name for the output of a user on this machine, because other machines may have the same path. */
@@ -274,16 +267,6 @@ class Display {
     const seconds = ((this.#samples.length - 1) * tickMs) / 1000;
     return { ...this.#now(), rate: last > first ? (last - first) / seconds : null };
   }
-}
-
-type RoomForJobs = Pick<HealthBody['observability']['model_runtime'], 'max_concurrent' | 'max_queue'>;
-
-/**
- * Returns the default concurrency: for each slot one running job, and one waiting job that follows it. The waiting jobs
- * are at most a quarter of the queue, the share of one client while other clients are active.
- */
-export function usualConcurrency({ max_concurrent: slots, max_queue: places }: RoomForJobs): number {
-  return slots + Math.min(slots, Math.ceil(places / 4));
 }
 
 /** Reads and checks the options. Throws a CommandError, also for invalid lines of the input file. */

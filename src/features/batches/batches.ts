@@ -43,9 +43,11 @@ export interface BatchParts extends Omit<RunParts, 'store' | 'isLeased'> {
   readonly clock: Clock;
 }
 
-/** Lines of all unfinished batches of a client, and time until a batch is removed. */
+/** Limits of batches, and the time until a batch is removed. `maxLines`: lines of all unfinished batches of a client. */
 export interface BatchLimits {
   readonly maxLines: number;
+  /** Background jobs that may wait: each line is one. */
+  readonly maxJobs: number;
   readonly ttlMs: number;
 }
 
@@ -162,6 +164,8 @@ export class Batches {
 
   /** Rejects with `validation_error` if no batch may be created from this file, which is not read. */
   async checkInput(client: ClientText, { purpose, lines }: Pick<FileView, 'purpose' | 'lines'>): Promise<void> {
+    if (this.#limits.maxJobs === 0)
+      throw new RelayError('not_found', 'this service has no background jobs for batches (MODEL_API_MAX_JOBS is 0)');
     const field = purpose === 'message_batch' ? 'requests' : 'input_file_id';
     if (purpose !== 'batch' && purpose !== 'message_batch')
       throw invalid('input_file_id', `must be a file of the purpose batch, and this one has ${purpose}`);

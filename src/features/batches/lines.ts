@@ -17,8 +17,10 @@ import type { LineOrder, LineResult, WrittenLine } from './views.js';
 const faults = {
   tooLong: 'is longer than a request may be (MODEL_API_BODY_LIMIT)',
   missing: 'was removed with its file',
-  noRoom: 'was not sent, because the files of this client have no room for its result (MODEL_API_FILES_MB)',
 };
+
+const noRoom =
+  'the line was not sent, because the files of this client have no room for its result (MODEL_API_FILES_MB)';
 
 /**
  * Dependencies of the lines. `limitBytes`: longest line. `features`: routes of the APIs, and what reads files. `onDefect`
@@ -109,7 +111,7 @@ async function bytesOf(
   { fileCalls, limitBytes }: LineParts,
   { client, file, line: { start, end }, hasRoom }: LineOrder,
 ): Promise<Buffer> {
-  if (!hasRoom) throw invalid('line', faults.noRoom);
+  if (!hasRoom) throw new RelayError('payload_too_large', noRoom);
   if (end - start > limitBytes + 1) throw invalid('line', faults.tooLong);
   const pieces: Buffer[] = [];
   try {

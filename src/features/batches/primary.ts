@@ -27,7 +27,7 @@ export function createBatches({ MODEL_API_MAX_BATCH_LINES: maxLines }: BatchValu
     const counts = new EndedLines();
     const jobs = jobsOf(core);
     const parts = batchParts({ ...core, ...jobs }, files, (api, outcome) => counts.countLine(api, outcome));
-    const batches = new Batches(parts, { maxLines, ttlMs: fileValues.MODEL_API_FILES_TTL_SECONDS });
+    const batches = new Batches(parts, { maxLines, maxJobs: core.config.maxJobs, ttlMs: files.ttlMs });
     jobs.background.giveAnswersOfLines((answer) => batches.takeAnswer(answer));
     return {
       job: {
@@ -85,9 +85,10 @@ class EndedLines {
 }
 
 export function storedBatches(store: Config['store'], values: FileValues): StoredKind {
+  const common = storedAsFiles(store, values);
   return {
-    ...{ kind: 'batches', content: 'requests and results of a batch', ...storedAsFiles(store, values) },
-    until: `${formatSpan(values.MODEL_API_FILES_TTL_SECONDS)} after its end`,
+    ...{ kind: 'batches', content: 'requests and results of a batch', ...common },
+    until: `${formatSpan(common.keptMs)} after its end`,
     export: 'GET /v1/batches/{id}, or GET /v1/messages/batches/{id}/results',
     deletion: 'its files, or DELETE /v1/messages/batches/{id}',
   };

@@ -56,7 +56,7 @@ export const described: readonly EndpointsOfApi[] = [
         ...{ method: 'POST', route: '/v1/files', id: 'uploadFile' },
         errors: [...accessErrors, 'payload_too_large', 'shutting_down', 'store_unavailable', 'not_found'],
         summary: 'Upload a file',
-        description: 'Needs a durable store, or `MODEL_API_FILES=memory`; otherwise the response is 404.',
+        description: 'With `MODEL_API_FILES=off`, the response is 404. Without a durable store, the file is in memory.',
         form,
         answer: fileBody,
         answerText: 'The file.',

@@ -3,7 +3,7 @@ import type { StoredKind } from '../../primary/features/stored-kind.js';
 import type { Config } from '../../shared/config/config.js';
 import type { Handlers } from '../../shared/ipc/peer.js';
 import { formatSpan } from '../../shared/text/format.js';
-import type { calls, FileValues } from './shared.js';
+import { type calls, commonLimits, type FileValues } from './shared.js';
 import { StoredFiles } from './stored-files.js';
 
 export function createFiles(values: FileValues): CreatePrimaryPart {
@@ -56,21 +56,20 @@ function handlersOf(
 /** Returns what all kinds of stored files have in common. */
 export function storedAsFiles(
   store: Config['store'],
-  { MODEL_API_FILES: files, MODEL_API_FILES_TTL_SECONDS: keptMs }: FileValues,
-): Pick<StoredKind, 'place' | 'keptMs' | 'readers' | 'variables'> {
-  const stored = store.kind === 'memory' ? 'nowhere' : store.dataPlace;
+  values: FileValues,
+): Pick<StoredKind, 'place' | 'readers' | 'variables'> & { readonly keptMs: number } {
   return {
-    place: files === 'off' ? 'nowhere' : files === 'memory' ? 'memory' : stored,
-    ...{ keptMs, readers: ['client', 'host'] },
+    place: values.MODEL_API_FILES === 'off' ? 'nowhere' : store.dataPlace,
+    ...{ keptMs: commonLimits(values, store.kind !== 'memory').ttlMs, readers: ['client', 'host'] },
     variables: ['MODEL_API_STORE', 'MODEL_API_FILES', 'MODEL_API_FILES_TTL_SECONDS'],
   };
 }
 
 export function storedFiles(store: Config['store'], values: FileValues): StoredKind {
-  const span = formatSpan(values.MODEL_API_FILES_TTL_SECONDS);
+  const common = storedAsFiles(store, values);
   return {
-    ...{ kind: 'files', content: 'uploaded files, and the results of batches', ...storedAsFiles(store, values) },
-    until: `${span} after its creation, or longer if an unfinished batch needs it`,
+    ...{ kind: 'files', content: 'uploaded files, and the results of batches', ...common },
+    until: `${formatSpan(common.keptMs)} after its creation, or longer if an unfinished batch needs it`,
     ...{ export: 'GET /v1/files/{id}/content', deletion: 'DELETE /v1/files/{id}' },
   };
 }

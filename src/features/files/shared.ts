@@ -8,14 +8,14 @@ import type { WorkerCalls } from '../../shared/ipc/protocol.js';
 
 /** Files of clients: what both processes know of them. */
 
-/** Where files of clients are stored. `store`: only in a store that survives a restart. */
+/** Where files of clients are stored. `memory`: without the limits of files in memory. */
 const filePlaces = ['store', 'memory', 'off'] as const;
 
 export const variables = {
   MODEL_API_FILES: {
     ...{ schema: oneOf(filePlaces), fallback: 'store', secrecy: 'none' },
     meaning:
-      '[files and batches](batches.md) of clients: `store` stores them only in a store that survives a restart, `memory` also in memory, `off` nowhere',
+      '[files and batches](batches.md) of clients: `store` stores them in the store, or with [limits](batches.md#limits) in memory if it is not durable; `memory` removes these limits; `off` stores none',
   },
   MODEL_API_FILES_MB: {
     ...{ schema: megabytes(1, 1_000_000), fallback: '512', secrecy: 'none' },
@@ -34,6 +34,20 @@ export const variables = {
 export type FileValues = ValuesOf<typeof variables>;
 
 const time = z.number();
+
+/** Largest number of bytes in memory of the files of all clients together, unless `MODEL_API_FILES` is `memory`. */
+const memoryBytes = 128 * 1024 * 1024;
+/** Longest life of such a file. */
+const memoryTtlMs = 86_400_000;
+
+/** Returns the bytes that all clients together may have, and the longest life of a file. */
+export function commonLimits(
+  { MODEL_API_FILES: place, MODEL_API_FILES_TTL_SECONDS: ttlMs }: FileValues,
+  isDurable: boolean,
+): { readonly bytes: number; readonly ttlMs: number } {
+  if (isDurable || place === 'memory') return { bytes: Number.POSITIVE_INFINITY, ttlMs };
+  return { bytes: memoryBytes, ttlMs: Math.min(ttlMs, memoryTtlMs) };
+}
 
 /** Schema of `FileView`. */
 export const fileView = z

@@ -1,11 +1,11 @@
-import type { FileStore, StoredBatch, StoredFile } from '../../primary/store/contract/files.js';
+import type { FileStore, FileUsage, StoredBatch, StoredFile } from '../../primary/store/contract/files.js';
 import { inLines } from '../../shared/async.js';
 import { type ClientText, holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import { invalid, RelayError, storingIsOff } from '../../shared/errors.js';
 import { type FilePurpose, type FileView, type PageOrder, uploadPurposes } from '../../shared/files.js';
 import { newId } from '../../shared/ids.js';
-import type { FileValues } from './shared.js';
+import { commonLimits, type FileValues } from './shared.js';
 
 /** File that a client uploads, or that a batch writes. */
 export interface NewFile extends Pick<FileView, 'purpose' | 'name' | 'mediaType'> {
@@ -41,17 +41,31 @@ export class StoredFiles {
 
   /** Whether this service stores files, which batches need. */
   get isOn(): boolean {
-    const { MODEL_API_FILES: place } = this.#settings;
-    return place === 'memory' || (place === 'store' && this.#store.isDurable);
+    return this.#settings.MODEL_API_FILES !== 'off';
+  }
+
+  /** Longest life of a file, and of the results of a batch. */
+  get ttlMs(): number {
+    return commonLimits(this.#settings, this.#store.isDurable).ttlMs;
   }
 
   /** Throws `not_found` if this service stores no files. */
   checkOn(): void {
-    if (this.isOn) return;
-    if (this.#settings.MODEL_API_FILES === 'off')
-      throw new RelayError('not_found', 'this service stores no files (MODEL_API_FILES is off)');
-    const advice = 'set MODEL_API_STORE, or MODEL_API_FILES=memory if a restart may lose them';
-    throw new RelayError('not_found', `this service stores no files, because it has no durable store: ${advice}`);
+    if (!this.isOn) throw new RelayError('not_found', 'this service stores no files (MODEL_API_FILES is off)');
+  }
+
+  /** Returns why the holder of these files may have no further bytes; null if it may. */
+  #findRoomFault({ bytes, othersBytes = 0 }: FileUsage, added: number): RelayError | null {
+    const { MODEL_API_FILES_MB: maxBytes } = this.#settings;
+    const common = commonLimits(this.#settings, this.#store.isDurable);
+    // Each client leaves as much as it takes, so that none can take all.
+    const share = (common.bytes - othersBytes) / 2;
+    if (bytes + added <= Math.min(maxBytes, share)) return null;
+    const limit =
+      share < maxBytes
+        ? `half of the memory that other clients leave of ${common.bytes} bytes: delete some, or set MODEL_API_STORE`
+        : `${maxBytes} bytes (MODEL_API_FILES_MB): delete some`;
+    return new RelayError('payload_too_large', `the files of this client would exceed ${limit}`);
   }
 
   /** Adds a file without bytes. Returns its id. Rejects with `validation_error` if the client has too many files, and with `forbidden`. */
@@ -59,7 +73,8 @@ export class StoredFiles {
     this.checkOn();
     if (!this.#mayStore(client)) throw storingIsOff('files');
     const holder = holderOf(client);
-    const { MODEL_API_MAX_FILES: maxFiles, MODEL_API_FILES_TTL_SECONDS: ttlMs } = this.#settings;
+    const { MODEL_API_MAX_FILES: maxFiles } = this.#settings;
+    const { ttlMs } = this;
     return this.#inLineOf(holder, async () => {
       const { files } = await this.#store.usageOf(holder);
       if (files >= maxFiles)
@@ -76,29 +91,23 @@ export class StoredFiles {
   /** Adds bytes to an upload. Rejects with `payload_too_large` if the client exceeds its bytes. */
   append(id: string, client: ClientText, data: Buffer): Promise<void> {
     const holder = holderOf(client);
-    const { MODEL_API_FILES_MB: maxBytes } = this.#settings;
     return this.#inLineOf(holder, async () => {
       if (!this.#mayStore(client)) throw storingIsOff('files');
       if ((await this.#store.find(id, client))?.isWhole !== false) throw noSuchFile();
-      const { bytes } = await this.#store.usageOf(holder);
-      if (bytes + data.length > maxBytes)
-        throw new RelayError(
-          'payload_too_large',
-          `the files of this client would exceed ${maxBytes} bytes (MODEL_API_FILES_MB): delete some`,
-        );
+      const fault = this.#findRoomFault(await this.#store.usageOf(holder), data.length);
+      if (fault !== null) throw fault;
       await this.#store.append([{ id, data }]);
     });
   }
 
-  /** Whether the files of a client are below their limit of bytes. */
+  /** Whether the files of a client are below their limits of bytes. */
   async hasRoom(client: ClientText): Promise<boolean> {
-    const { bytes } = await this.#store.usageOf(holderOf(client));
-    return bytes < this.#settings.MODEL_API_FILES_MB;
+    return this.#findRoomFault(await this.#store.usageOf(holderOf(client)), 1) === null;
   }
 
   /** Ends an upload. `ttlMs`: time until the file expires; null for the longest one. */
   async complete({ id, client, purpose, lines, ttlMs }: WholeUpload): Promise<FileView> {
-    const { MODEL_API_FILES_TTL_SECONDS: longestMs } = this.#settings;
+    const { ttlMs: longestMs } = this;
     const file = await this.#store.find(id, client);
     if (file === null) throw noSuchFile();
     const expiresAt = file.createdAt + Math.min(ttlMs ?? longestMs, longestMs);

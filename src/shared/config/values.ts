@@ -207,10 +207,9 @@ export interface ModelAlias {
 
 /** Name of the alias for all names that mean no model, no CLI and no other alias. */
 export const anyOther = '*';
-/** Name of the default model, which answers requests that name no model. */
 /** Prefix of ids for clients of Anthropic's API that show no other names of models. */
 export const anthropicPrefix = 'anthropic/';
-
+/** Name of the default model, which answers requests that name no model. */
 export const defaultModelName = 'default';
 
 const form = 'must be pairs such as gpt-4o-mini=haiku,*=default';

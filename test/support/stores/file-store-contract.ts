@@ -62,7 +62,7 @@ export function describeFileStore(name: string, isDurable: boolean, place: () =>
           expect(piece.equals(whole.subarray(from, from + piece.length)) && piece.length > 0).toBe(true);
         }
         expect((await stored.find('a', 'key ada'))?.bytes).toBe(whole.length);
-        expect(await stored.usageOf('key ada')).toEqual({ files: 1, bytes: whole.length });
+        expect(await stored.usageOf('key ada')).toMatchObject({ files: 1, bytes: whole.length });
       }));
 
     it('are found and listed only by their client, and listed only when they are whole', () =>
@@ -99,7 +99,7 @@ export function describeFileStore(name: string, isDurable: boolean, place: () =>
         await files.remove('missing');
         await files.expire(now, now);
         await files.append([{ id: 'gone', data: Buffer.from('more') }]);
-        expect(await files.usageOf('key ada')).toEqual({ files: 1, bytes: 0 });
+        expect(await files.usageOf('key ada')).toMatchObject({ files: 1, bytes: 0 });
         expect(await bytesOf(files, 'gone')).toEqual(Buffer.alloc(0));
         expect(await files.find('new', 'key ada')).not.toBeNull();
       }));
@@ -111,7 +111,7 @@ export function describeFileStore(name: string, isDurable: boolean, place: () =>
         await files.create(fileOf('b', { client: 'key bob', holder: 'key bob' }));
         await files.addBatch(batchOf('c'));
         await upkeep.purge('key ada');
-        expect(await files.usageOf('key ada')).toEqual({ files: 0, bytes: 0 });
+        expect(await files.usageOf('key ada')).toMatchObject({ files: 0, bytes: 0 });
         expect(await bytesOf(files, 'a')).toEqual(Buffer.alloc(0));
         expect(await files.findBatch('c', 'key ada')).toBeNull();
         expect(await files.find('b', 'key bob')).not.toBeNull();
@@ -210,7 +210,7 @@ export function describeFileStore(name: string, isDurable: boolean, place: () =>
         await files.advance('a', running, [{ id: 'out', data: Buffer.from('result') }]);
         await files.expire(now + 5000, now);
         await files.expire(now + 10_000, now);
-        expect(await files.usageOf('key ada')).toEqual({ files: 3, bytes: 10 });
+        expect(await files.usageOf('key ada')).toMatchObject({ files: 3, bytes: 10 });
         expect(await files.findBatch('a', 'key ada')).not.toBeNull();
         expect(String(await files.read('in', 0))).toBe('line');
         await files.complete('out', { purpose: 'batch_output', lines: 1, expiresAt: now + 300_000 });

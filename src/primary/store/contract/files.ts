@@ -22,6 +22,8 @@ export type CompletedFile = Pick<StoredFile, 'purpose' | 'lines' | 'expiresAt'>;
 export interface FileUsage {
   readonly files: number;
   readonly bytes: number;
+  /** Bytes of the files of all other holders, if the store is in memory. */
+  readonly othersBytes?: number;
 }
 
 /** Line whose job may exist. `tries`: number of jobs of this line whose host has died. */

@@ -29,8 +29,12 @@ export class MemoryFiles implements FileStore {
   readonly #batches = new Map<string, StoredBatch>();
 
   async usageOf(holder: ClientText): Promise<FileUsage> {
-    const files = [...this.#files.values()].filter(({ file }) => file.holder === holder);
-    return { files: files.length, bytes: files.reduce((sum, { file }) => sum + file.bytes, 0) };
+    const [own, others] = [{ files: 0, bytes: 0 }, { bytes: 0 }];
+    for (const { file } of this.#files.values()) {
+      if (file.holder === holder) own.files++;
+      (file.holder === holder ? own : others).bytes += file.bytes;
+    }
+    return { ...own, othersBytes: others.bytes };
   }
 
   async create(file: StoredFile): Promise<void> {

@@ -1,8 +1,9 @@
-import { ServiceError } from '../../../../src/command/base/errors.js';
+import { CommandError, exitCodes, ServiceError } from '../../../../src/command/base/errors.js';
 import type { PromptEnd } from '../../../../src/command/batch/ends.js';
 import { Patience } from '../../../../src/command/batch/patience.js';
 import type { BadLine, Prompt } from '../../../../src/command/batch/prompts.js';
 import { type BatchesParts, findBatches, ServiceBatches } from '../../../../src/command/batch/service-batches.js';
+import type { ErrorBody } from '../../../../src/shared/api/error.js';
 import { type BatchBody, batchBody } from '../../../../src/shared/api/files.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { user } from '../../../support/doors/sdk-messages.js';
@@ -26,12 +27,24 @@ class FakeService {
   readonly sizes: number[] = [];
   readonly batches: BatchBody[] = [];
   readonly #reads = new Map<string, number>();
+  /** Largest number of lines in the files of all open batches. */
+  room = Number.POSITIVE_INFINITY;
+  /** Number of times that an open batch is seen before it ends. */
+  readsToEnd = 1;
+  /** Errors of the next uploads. */
+  readonly faults: Error[] = [];
   model: Model = (answer) => ({ answer });
   #fileCount = 0;
 
   get client(): BatchesParts['client'] {
     const client = {
-      upload: async (text: string) => ({ id: this.#store(text) }),
+      upload: async (text: string) => {
+        const fault = this.faults.shift();
+        if (fault !== undefined) throw fault;
+        const lines = [text, ...this.files.values()].join('').split('\n').filter(Boolean);
+        if (lines.length > this.room) throw refusal('payload_too_large');
+        return { id: this.#store(text) };
+      },
       postOnce: async (_path: string, order: object) => {
         const counts = { total: 0, completed: 0, failed: 0 };
         const files = { output_file_id: null, error_file_id: null, request_counts: counts };
@@ -47,7 +60,7 @@ class FakeService {
         if (batch === undefined) throw missing();
         const reads = (this.#reads.get(id) ?? 0) + 1;
         this.#reads.set(id, reads);
-        return reads > 1 && batch.status === 'in_progress' ? this.#end(batch, 'completed') : batch;
+        return reads > this.readsToEnd && batch.status === 'in_progress' ? this.#end(batch, 'completed') : batch;
       },
       post: async (path: string) => {
         const batch = this.batches.find(({ id }) => path.includes(id)) as BatchBody;
@@ -91,7 +104,11 @@ class FakeService {
 }
 
 function missing(): ServiceError {
-  return new ServiceError({ error: 'not_found', message: 'no such thing', request_id: '' });
+  return refusal('not_found');
+}
+
+function refusal(error: ErrorBody['error'], seconds?: number): ServiceError {
+  return new ServiceError({ error, message: 'm', request_id: '', ...(seconds && { retry_after_seconds: seconds }) });
 }
 
 async function* numbered(count: number, text = 'p'): AsyncGenerator<Prompt | BadLine> {
@@ -101,29 +118,42 @@ async function* numbered(count: number, text = 'p'): AsyncGenerator<Prompt | Bad
 interface Sent {
   readonly ends: Map<unknown, PromptEnd>;
   readonly synced: number[];
+  readonly lost: number[];
   readonly whole: Promise<void>;
 }
 
 /** Sends prompts in batches until the sender has ended, or until the time is over. */
 async function sendTo(
   service: FakeService,
-  { count = 10, text = 'p', stopping = never, retriesFailures = false, ms = 600_000 } = {},
+  {
+    count = 10,
+    text = 'p',
+    stopping = never,
+    cutting = never,
+    retriesFailures = false,
+    ms = 600_000,
+    slots = 1,
+    atOnce = null as number | null,
+    prompts = numbered(count, text),
+    clock = new FakeClock(),
+  } = {},
 ): Promise<Sent> {
-  const [clock, ends, synced] = [new FakeClock(), new Map<unknown, PromptEnd>(), [] as number[]];
+  const [ends, synced, lost] = [new Map<unknown, PromptEnd>(), [] as number[], [] as number[]];
   const { client } = service;
   const parts = {
     ...{ client, clock, patience: new Patience(clock), readImages: async () => undefined },
-    ...{ slots: 1, label: 'here', retriesFailures, sink: { sync: async () => void synced.push(ends.size) } },
+    ...{ slots, atOnce, onLost: (lines: number) => void lost.push(lines) },
+    ...{ label: 'here', retriesFailures, sink: { sync: async () => void synced.push(ends.size) } },
   };
   const place = async ({ id }: Prompt | BadLine, end: PromptEnd) => {
     if (ends.has(id)) throw new Error(`${id} has two ends`);
     ends.set(id, end);
   };
-  const sender = new ServiceBatches(parts, (await findBatches(client)) ?? []);
-  const whole = sender.send({ prompts: numbered(count, text), place, stopping, cutting: never });
+  const sender = new ServiceBatches(parts, await findBatches(client));
+  const whole = sender.send({ prompts, place, stopping, cutting });
   whole.catch(() => {});
   await clock.advance(ms);
-  return { ends, synced, whole };
+  return { ends, synced, lost, whole };
 }
 
 function responses({ ends }: Sent): unknown[] {
@@ -192,9 +222,12 @@ describe('Prompts that are sent as batches', () => {
     broken.model = (answer) => (answer === 'p1' ? 'broken' : { answer });
     expect(responses(await sendTo(broken, { count: 3 }))).toEqual(['p0', 'internal_error', 'p2']);
     const forgetful = new FakeService();
-    const first = sendTo(forgetful, { count: 3 });
+    const clock = new FakeClock();
+    const first = await sendTo(forgetful, { count: 3, clock, ms: 0 });
     forgetful.batches.length = 0;
-    expect(responses(await first)).toEqual(['p0', 'p1', 'p2']);
+    await clock.advance(600_000);
+    expect(responses(first)).toEqual(['p0', 'p1', 'p2']);
+    expect(first.lost).toEqual([3]);
   });
 
   it('are cancelled with their batches when the run stops, but the answers of the batches are placed', async () => {
@@ -205,6 +238,98 @@ describe('Prompts that are sent as batches', () => {
     setImmediate(() => stopping.abort());
     expect(responses(await whole)).toEqual(['p0']);
     expect(service.batches.map(({ status }) => status)).toEqual(['cancelled', 'cancelled']);
+  });
+
+  it('are in smaller batches while the service has no room, and wait until it has', async () => {
+    const service = new FakeService();
+    service.room = 3;
+    const sent = await sendTo(service, { count: 30, slots: 4 });
+    await sent.whole;
+    expect(Math.max(...service.sizes)).toBeLessThanOrEqual(3);
+    expect(responses(sent).toSorted()).toEqual(Array.from({ length: 30 }, (_, id) => `p${id}`).toSorted());
+    const [full, clock] = [new FakeService(), new FakeClock()];
+    full.room = 0;
+    const waiting = await sendTo(full, { count: 2, clock });
+    expect(waiting.ends.size).toBe(0);
+    full.room = 2;
+    await clock.advance(600_000);
+    expect(responses(waiting).toSorted()).toEqual(['p0', 'p1']);
+  });
+
+  it('fail if a batch of their own is too long for the service', async () => {
+    const service = new FakeService();
+    service.room = 0;
+    const sent = await sendTo(service, { count: 1, text: 'p'.repeat(17 * 1024 * 1024) });
+    await sent.whole;
+    expect(responses(sent)).toEqual(['payload_too_large']);
+  });
+
+  it('are sent again if there was no room for their result', async () => {
+    const service = new FakeService();
+    let asked = 0;
+    service.model = (answer) => (asked++ === 0 ? { code: 'payload_too_large' } : { answer });
+    expect(responses(await sendTo(service, { count: 1 }))).toEqual(['p0']);
+  });
+
+  it('are at most as many at once as allowed', async () => {
+    const service = new FakeService();
+    await (await sendTo(service, { count: 7, atOnce: 3, slots: 9 })).whole;
+    expect(service.sizes).toEqual([3, 3, 1]);
+  });
+
+  it('are not held by others that have not arrived yet', async () => {
+    const [service, stopping, clock] = [new FakeService(), new AbortController(), new FakeClock()];
+    const slow = (async function* () {
+      yield* numbered(2);
+      await new Promise(() => {});
+    })();
+    const sent = await sendTo(service, { prompts: slow, stopping: stopping.signal, clock });
+    expect(responses(sent)).toEqual(['p0', 'p1']);
+    stopping.abort();
+    await clock.advance(2000);
+    await sent.whole;
+  });
+
+  it('are in batches that no longer grow when one has run for a minute', async () => {
+    const [service, clock] = [new FakeService(), new FakeClock()];
+    service.readsToEnd = 70;
+    await (await sendTo(service, { count: 100, clock, ms: 3_600_000 })).whole;
+    expect(Math.max(...service.sizes)).toBe(16);
+  });
+
+  it.each<[string, Error, number]>([
+    ['is away', new CommandError(exitCodes.unavailable, 'no service answers'), 500],
+    ['is no relay for a moment', new CommandError(exitCodes.protocol, 'bad gateway'), 500],
+    ['drains', refusal('shutting_down', 5), 5000],
+    ['has a limit', refusal('rate_limited', 300), 300_000],
+    ['has no store', refusal('store_unavailable', 5), 5000],
+  ])('wait, and are sent again, while the service %s', async (_, error, ms) => {
+    const [service, clock] = [new FakeService(), new FakeClock()];
+    service.faults.push(error);
+    const sent = await sendTo(service, { count: 1, clock, ms: ms - 1 });
+    expect(service.batches).toHaveLength(0);
+    await clock.advance(10_000);
+    expect(responses(sent)).toEqual(['p0']);
+  });
+
+  it('wait longer each time, up to half a minute', async () => {
+    const [service, clock] = [new FakeService(), new FakeClock()];
+    service.faults.push(...Array.from({ length: 9 }, () => new CommandError(exitCodes.unavailable, 'away')));
+    const sent = await sendTo(service, { count: 1, clock, ms: 32_500 });
+    expect(service.faults).toHaveLength(2);
+    await clock.advance(120_000);
+    expect(responses(sent)).toEqual(['p0']);
+  });
+
+  it('end with an error if the API key is rejected, and at once if the sending is cut', async () => {
+    const service = new FakeService();
+    service.faults.push(refusal('unauthorized'));
+    await expect((await sendTo(service)).whole).rejects.toThrow('unauthorized');
+    const cutting = new AbortController();
+    service.faults.push(refusal('rate_limited', 300));
+    const sent = await sendTo(service, { cutting: cutting.signal, ms: 1000 });
+    cutting.abort(new Error('cut'));
+    await expect(sent.whole).rejects.toThrow('cut');
   });
 
   it('end with an error if another program cancels the batch', async () => {
@@ -231,6 +356,6 @@ describe('A service', () => {
 
   it('has no batches if it stores no files', async () => {
     const client = { getState: () => Promise.reject(missing()) } as unknown as BatchesParts['client'];
-    expect(await findBatches(client)).toBeNull();
+    await expect(findBatches(client)).rejects.toThrow('not_found');
   });
 });

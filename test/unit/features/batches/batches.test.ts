@@ -9,7 +9,7 @@ import { batchOf } from '../../../support/stores/file-store-contract.js';
 const dayMs = 86_400_000;
 const caller = { groups: [], refusesFallback: false };
 
-async function harnessWith(maxLines = 100) {
+async function harnessWith(maxLines = 100, maxJobs = 1000) {
   const harness = new BatchHarness();
   const { store, clock } = harness;
   const settings = {
@@ -20,7 +20,7 @@ async function harnessWith(maxLines = 100) {
   } as const;
   const files = new StoredFiles(store, settings, clock);
   const parts = { ...harness.parts, files };
-  const batches = new Batches(parts, { maxLines, ttlMs: 30 * dayMs });
+  const batches = new Batches(parts, { maxLines, maxJobs, ttlMs: 30 * dayMs });
   const add = async (lines: readonly string[], client: ClientText = 'key ada', api: BatchApi = 'chat') => {
     const purpose = api === 'messages' ? 'message_batch' : 'batch';
     const id = await files.create({ client, purpose, name: 'a', mediaType: '' });
@@ -38,6 +38,11 @@ async function harnessWith(maxLines = 100) {
 }
 
 describe('Batches', () => {
+  it('are refused if their lines can be no background jobs', async () => {
+    const { add } = await harnessWith(100, 0);
+    await expect(add(['a1'])).rejects.toThrow('MODEL_API_MAX_JOBS is 0');
+  });
+
   it('run one after the other for each client, and beside those of other clients', async () => {
     const { harness, batches, add, round } = await harnessWith();
     batches.start();
@@ -222,7 +227,7 @@ describe('Batches', () => {
     const { outputFile } = await batches.get(id, 'key ada');
     expect((await files.find(String(outputFile), 'key ada')).lines).toBe(1);
     await batches.remove(id, 'key ada');
-    expect(await harness.store.usageOf('key ada')).toEqual({ files: 0, bytes: 0 });
+    expect(await harness.store.usageOf('key ada')).toMatchObject({ files: 0, bytes: 0 });
     const page = { client: 'key ada' as const, after: null, limit: 5, isAscending: false };
     expect(await batches.list(page, ['messages'])).toEqual({ batches: [], hasMore: false });
   });

@@ -132,13 +132,13 @@ describe('A line of a batch', () => {
   });
 
   it('is not read if it is too long, or if its result has no room, and keeps its id', async () => {
-    for (const [end, hasRoom, words] of [
-      [1_000_000, true, 'MODEL_API_BODY_LIMIT'],
-      [10, false, 'MODEL_API_FILES_MB'],
+    for (const [end, hasRoom, status, words] of [
+      [1_000_000, true, 400, 'MODEL_API_BODY_LIMIT'],
+      [10, false, 413, 'MODEL_API_FILES_MB'],
     ] as const) {
       const { submitLine, primary } = handlersWith();
       const { refused } = await submitLine({ ...order, api: 'chat', line: { start: 0, end, id: 'a' }, hasRoom });
-      expect(JSON.parse(refused?.text ?? '')).toMatchObject({ custom_id: 'a', response: { status_code: 400 } });
+      expect(JSON.parse(refused?.text ?? '')).toMatchObject({ custom_id: 'a', response: { status_code: status } });
       expect([refused?.text.includes(words), primary.calls]).toEqual([true, []]);
     }
   });

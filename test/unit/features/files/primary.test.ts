@@ -27,7 +27,7 @@ describe('The settings of files', () => {
       return storedFiles(store, values);
     };
     const days = { MODEL_API_FILES_TTL_SECONDS: '172800' };
-    expect(await rowOf({})).toMatchObject({ kind: 'files', place: 'nowhere' });
+    expect(await rowOf({})).toMatchObject({ kind: 'files', place: 'memory', keptMs: 86_400_000 });
     expect(await rowOf({ MODEL_API_FILES: 'memory', ...days })).toMatchObject({
       ...{ place: 'memory', keptMs: 172_800_000, until: expect.stringMatching(/^2 days after/) },
     });

@@ -33,15 +33,35 @@ async function fileIn(
 }
 
 describe('Stored files', () => {
-  it('are off without a durable store, and by choice, with an error that names the variable', async () => {
-    for (const [setting, name] of [
-      ['store', /MODEL_API_STORE, or MODEL_API_FILES=memory/],
-      ['off', /MODEL_API_FILES is off/],
-    ] as const) {
-      const { files } = filesWith({ MODEL_API_FILES: setting });
-      await expect(fileIn(files, 'x')).rejects.toThrow(name);
-      await expect(files.find('file-x', client)).rejects.toMatchObject({ code: 'not_found' });
-    }
+  it('are off by choice, with an error that names the variable', async () => {
+    const { files } = filesWith({ MODEL_API_FILES: 'off' });
+    await expect(fileIn(files, 'x')).rejects.toThrow(/MODEL_API_FILES is off/);
+    await expect(files.find('file-x', client)).rejects.toMatchObject({ code: 'not_found' });
+  });
+
+  it('leave in memory as much to other clients as each takes, and expire after a day', async () => {
+    const mebi = 1024 ** 2;
+    const { files, clock } = filesWith({ MODEL_API_FILES: 'store', MODEL_API_FILES_MB: 512 * mebi });
+    const filled = async (owner: ClientText) => {
+      const id = await files.create({ client: owner, purpose: 'batch', name: 'a', mediaType: 'text/plain' });
+      for (let count = 0; ; count++) {
+        const fault = await files.append(id, owner, Buffer.alloc(mebi)).catch((error: Error) => error);
+        if (fault instanceof Error) return { id, count, fault };
+      }
+    };
+    const first = await filled('key ada');
+    expect(first.fault.message).toMatch(/half of the memory that other clients leave of 134217728 bytes/);
+    const counts = [first.count];
+    for (const name of ['bob', 'eve', 'ida']) counts.push((await filled(`key ${name}`)).count);
+    expect(counts).toEqual([64, 32, 16, 8]);
+    expect(await files.hasRoom('key ada')).toBe(false);
+    expect(await files.hasRoom('key joe')).toBe(true);
+    await files.remove(first.id, 'key ada');
+    const id = await fileIn(files, 'x', 'key joe', 9 * dayMs);
+    expect((await files.find(id, 'key joe')).expiresAt).toBe(clock.now() + dayMs);
+    const { files: unlimited } = filesWith({ MODEL_API_FILES_MB: 999 * mebi });
+    const whole = await unlimited.create({ client, purpose: 'batch', name: 'a', mediaType: 'text/plain' });
+    for (let count = 0; count < 200; count++) await unlimited.append(whole, client, Buffer.alloc(mebi));
   });
 
   it('are limited in number and bytes for a key and all its sub-clients', async () => {
