@@ -37,6 +37,7 @@ import { sqlite } from './features/sqlite/feature.js';
 import { steering } from './features/steering/feature.js';
 import { storing } from './features/storing/feature.js';
 import { traces } from './features/traces/feature.js';
+import { usage } from './features/usage/feature.js';
 import { webConsole } from './features/web-console/feature.js';
 import { webhooks } from './features/webhooks/feature.js';
 import { why } from './features/why/feature.js';
@@ -50,6 +51,7 @@ import type { WorkerFeature } from './worker/features/feature.js';
 export const features: readonly (PrimaryFeature & WorkerFeature & CommandFeature)[] = [
   traces,
   audit,
+  usage,
   budgets,
   background,
   groups,

@@ -38,7 +38,6 @@ import {
   storeReport,
   verifyRequest,
 } from '../src/shared/api/store.js';
-import { periodQuery, usageGroups, usageReport } from '../src/shared/api/usage.js';
 import { versionBody } from '../src/shared/api/version.js';
 import { storeFamiliesOf } from '../src/shared/config/stores.js';
 import { httpStatusOf, type PublicCode } from '../src/shared/errors.js';
@@ -134,7 +133,6 @@ const tagOf: Readonly<Record<RoutePath, string>> = {
   '/store/backup': 'The service',
   '/store/verify': 'The service',
   '/store/purge': 'The service',
-  '/usage': 'The service',
   '/metrics': 'The service',
   '/version': 'The service',
   '/v1/models': 'For SDKs',
@@ -242,30 +240,6 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     security: keyNeeded,
     ok: healthBody,
     okText: 'The health after the check.',
-  },
-  'GET /usage': {
-    id: 'getUsage',
-    summary: 'Usage by client, model, account, day or month',
-    description:
-      'Usage of all clients for an API key with the scope `admin`, otherwise of the caller. The service stores 90 days by day and 24 months by month: earlier days only count without the group `day`, and if their whole month is in the period.',
-    requestParams: {
-      query: z.object({
-        group: z
-          .string()
-          .meta({
-            description: `Groups by which the usage is summed up: one or more of ${usageGroups.join(', ')}, separated by commas. By default \`day,client\`.`,
-          })
-          .optional(),
-        from: periodQuery.meta({ description: 'The first day or month, in UTC.' }).optional(),
-        to: periodQuery.meta({ description: 'The last day or month, in UTC.' }).optional(),
-        since: periodQuery.meta({ description: 'Another name for `from`.' }).optional(),
-        until: periodQuery.meta({ description: 'Another name for `to`.' }).optional(),
-      }),
-    },
-    alsoAs: 'text/csv',
-    security: keyNeededIfConfigured,
-    ok: usageReport,
-    okText: 'A row for each combination of the groups, sorted by them.',
   },
   'GET /metrics': {
     id: 'getMetrics',

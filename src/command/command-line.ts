@@ -15,7 +15,6 @@ import { check, serve } from './verbs/serve.js';
 import { setup } from './verbs/setup.js';
 import { recheck, status } from './verbs/status.js';
 import { store } from './verbs/store.js';
-import { usage } from './verbs/usage.js';
 
 /**
  * All commands, in the order of the help, the manual and the completion. The first one is the default. Features
@@ -31,7 +30,6 @@ export const commands: readonly [Command, ...Command[]] = [
   jobs,
   cancel,
   models,
-  usage,
   recheck,
   login,
   logout,

@@ -16,7 +16,6 @@ import { FileFaults } from './access/file-faults.js';
 import { KeyAttempts } from './access/key-attempts.js';
 import { watchKeysFile } from './access/keys-file.js';
 import { RateLimit } from './access/rate-limit.js';
-import { RecentUsage } from './access/recent-usage.js';
 import { Removals } from './access/removals.js';
 import { createLogins, type LoginSource } from './cli/logins.js';
 import { type CatalogParts, KnownModels, ModelCatalog } from './cli/model-catalog.js';
@@ -56,8 +55,6 @@ import { PrimaryMetrics, storeListener } from './observe/primary-metrics.js';
 import { Scrape } from './observe/scrape.js';
 import { addServiceGauges } from './observe/state-metrics.js';
 import { Status } from './observe/status.js';
-import { UsageJournal } from './observe/usage-journal.js';
-import { UsageLedger } from './observe/usage-ledger.js';
 import type { JobRecord } from './store/contract/jobs.js';
 import type { Store } from './store/contract/store.js';
 import { SchemaChecker } from './threads/schema-checker.js';
@@ -151,7 +148,7 @@ export function compose(input: StartInput) {
   const room = createWaitingRoom(input, access, signals);
   const features = new FeatureHooks([access.removals.part], input.host.defects.record);
   const conversations = createConversations({ ...input, features }, signals);
-  const observation = createObservation({ ...input, features }, access, room, conversations, signals);
+  const observation = createObservation({ ...input, features }, room, conversations, signals);
   const counters = createCounters(input);
   const models = createModels(input, access, { ...observation, ...counters, features }, signals);
   const inOrder = inLine();
@@ -255,8 +252,7 @@ function createAccess({ config, host, names, hosts }: StartInput) {
   const rateLimit = hosts?.rateLimit(ratesOf) ?? new RateLimit(ratesOf, clock);
   const keyAttempts = new KeyAttempts(clock, (client, seconds) => log.warn('wrong_keys', { client, seconds }));
   const redactor = new Redactor(secretsOf(host.env, config), (digest) => clients.hasDigest(digest));
-  const recentUsage = new RecentUsage(clock, (client) => clients.formerClientsOf(client));
-  return { clients, fileFaults, rateLimit, keyAttempts, redactor, recentUsage, removals: new Removals() };
+  return { clients, fileFaults, rateLimit, keyAttempts, redactor, removals: new Removals() };
 }
 
 function createWaitingRoom({ config, host }: StartInput, { clients }: Access, signals: PartSignals): WaitingRoom {
@@ -280,7 +276,6 @@ function createConversations({ config, host: { clock }, store, hosts, features }
 
 function createObservation(
   { config, host, names, store, doorNames, features }: Hooked,
-  { recentUsage }: Access,
   room: WaitingRoom,
   { conversations }: Conversations,
   signals: PartSignals,
@@ -292,9 +287,6 @@ function createObservation(
     names.clis.map(({ name }) => name),
     doorNames,
   );
-  const usage = new UsageLedger(clock);
-  const usageJournal = new UsageJournal(usage, store.usage, clock);
-  const usageCounter = recentUsage.combineUsage(usage, (...job) => features.addedUsageNames(...job));
   const scrape = new Scrape(
     metrics.registry,
     clock,
@@ -303,7 +295,7 @@ function createObservation(
   );
   store.observe(storeListener(log, metrics, (job) => signals.send('job-lost', job)));
   const banner = createBanner(config, host, names.clis[0].adapter.name);
-  return { metrics, usage, usageJournal, usageCounter, scrape, banner };
+  return { metrics, scrape, banner };
 }
 
 /** Creates the threads that count tokens and check schemas, and the knowledge about the tokens of models. */
@@ -362,9 +354,9 @@ function createModels(
 function createJobs(parts: EarlierParts, signals: PartSignals) {
   const { config, host, store } = parts;
   const { room, conversations, clis, router, knownModels, redactor } = parts;
-  const { metrics, sizes, usageCounter, tokens, schemas } = parts;
+  const { metrics, sizes, tokens, schemas } = parts;
   const { clock, log } = host;
-  const listeners = { clients: metrics.clients, usage: usageCounter, features: parts.features, log };
+  const listeners = { clients: metrics.clients, features: parts.features, log };
   const runner = new JobRunner(
     {
       ...{ room, clis, router, conversations, schemas, knownModels, redactor, clock },
@@ -453,7 +445,6 @@ function createSupervisor(parts: EarlierParts & Jobs & WorkerParts, signals: Par
       front?.close();
       const isAllSent = await workers.stop(limitMs);
       await features.stop();
-      await parts.usageJournal.close();
       await parts.sizes.close();
       await store.close();
       return isAllSent;

@@ -1,6 +1,5 @@
 import { oneAtATime } from '../shared/async.js';
 import { delay } from '../shared/clock.js';
-import { ignoreFailure } from '../shared/errors.js';
 import { UserConnections } from './access/user-connections.js';
 import { endJobsWithoutAccess } from './api/ended-access.js';
 import { apiHandlers } from './api/handlers.js';
@@ -17,8 +16,6 @@ const backgroundCheckMs = 1000;
 const keysCheckMs = 1000;
 /** Pause between scrapes: /metrics needs no API key by default, and a scrape costs milliseconds in every process. */
 const betweenScrapesMs = 100;
-/** How often the usage of this day, week and month is refreshed from a store that several hosts share. */
-const usageRefreshMs = 5000;
 
 /** Service as `main.ts` controls it. */
 export class Service {
@@ -35,21 +32,17 @@ export class Service {
    * `start`.
    */
   async restore(): Promise<void> {
-    const { conversations, sizes, usageJournal, store, features } = this.#parts;
+    const { conversations, sizes, store, features } = this.#parts;
     await Promise.all([sizes.load(), this.#firstStart.load(), features.refreshKeys()]);
     conversations.isRestored = false;
-    if (store.kind !== 'memory') usageJournal.start();
     await store.restore(() => this.#takeOver());
   }
 
   /** Restores the state. May be called again after a failure. */
   async #takeOver(): Promise<void> {
-    const { host, journaledConversations, usageJournal, recentUsage, localJobs, store, features } = this.#parts;
+    const { host, journaledConversations, localJobs, store, features } = this.#parts;
     const conversations = await journaledConversations.restore();
     this.#parts.conversations.isRestored = true;
-    if (store.kind !== 'memory') await usageJournal.restore();
-    // a shared store may be reachable only later, and the next refresh repeats this, and records a defect
-    await recentUsage.refresh(usageJournal).catch(() => {});
     await features.refreshKeys();
     await features.restored();
     const jobs = localJobs.background.length;
@@ -86,10 +79,7 @@ export class Service {
       for (const each of [conversations, features]) each.expire();
       expireStored(store, config, clock.now());
     });
-    const { recentUsage, usageJournal } = this.#parts;
     clock.every(keysCheckMs, () => void features.refreshKeys());
-    const refresh = () => void recentUsage.refresh(usageJournal).catch(ignoreFailure); // the store logs its failures
-    if (store.usage.report !== null) clock.every(usageRefreshMs, refresh);
     clock.every(backgroundCheckMs, () => {
       endJobsWithoutAccess(this.#parts, clock);
       room.check();
@@ -142,7 +132,7 @@ export class Service {
 
 /** Returns the handlers of the calls of the workers. */
 function handlersOf(parts: Parts & { readonly firstStart: FirstStart }) {
-  const { config, host, addresses, supervisor, clients, metrics, scrape, logins, usageJournal } = parts;
+  const { config, host, addresses, supervisor, clients, metrics, scrape, logins } = parts;
   const { firstStart } = parts;
   const pause = () => delay(host.clock, betweenScrapesMs);
   return apiHandlers({
@@ -158,7 +148,6 @@ function handlersOf(parts: Parts & { readonly firstStart: FirstStart }) {
     connections: new UserConnections(),
     jobMetrics: metrics.jobs,
     toolsIgnored: toolsIgnored(host, metrics.jobs),
-    usage: usageJournal,
     upkeep: storeUpkeep(parts),
     recheck: () => logins.checkAll(),
     metrics: oneAtATime(() => scrape.writeText(), pause),

@@ -17,7 +17,6 @@ import {
   postRecheck,
   postVerify,
 } from './api/operations.js';
-import { getUsage } from './api/usage.js';
 import type { FeatureRoute, RouteSteps } from './features/feature.js';
 import type { RequestHooks } from './features/request-hooks.js';
 import { hostGuard, versionGuard } from './http/checks.js';
@@ -108,17 +107,15 @@ function addFeatureRoutes(app: Express, routes: readonly FeatureRoute[]): void {
 }
 
 /** Adds the routes that every client may read; some show more to an admin. */
-function addReadingRoutes(app: Express, { primary, settings, authority, guards, clock, features }: AppParts): void {
+function addReadingRoutes(app: Express, { primary, settings, authority, clock, features }: AppParts): void {
   const seesPids = (req: Request) => maySee(authority, req, 'admin');
   const mayScrape = settings.metricsAuth ? [authenticate(authority, 'metrics')] : [];
-  const { mayCall } = guards;
   addRoute(app, '/health', { get: [getHealth(primary, seesPids)] });
   addRoute(app, '/health/history', { get: [getHistory(primary, seesPids)] });
   addRoute(app, '/version', { get: [getVersion(primary, clock)] });
   addRoute(app, '/metrics', { get: [...mayScrape, getMetrics(primary)] });
   addRoute(app, '/models', { get: [getModels(primary, settings, features.doors)] });
   addRoute(app, '/openapi.yaml', { get: [getOpenApi()] });
-  addRoute(app, '/usage', { get: [mayCall, getUsage(primary)] });
 }
 
 function addOperatorRoutes(app: Express, { primary, authority, bodies }: AppParts): void {

@@ -602,6 +602,8 @@ describe('Every file that decides something', () => {
     'src/features/search/': 'test/service/system/web-search.test.ts',
     'src/features/courses/': 'test/service/system/courses.test.ts',
     'src/features/keys-api/': 'test/service/system/made-keys.test.ts',
+    'src/features/usage/command': 'test/programs/terminal/command.test.ts',
+    'src/features/usage/worker': 'test/service/system/usage.test.ts',
     'src/features/webhooks/feature': 'test/service/faults/webhooks.test.ts',
     'src/console/': 'test/programs/console/shell.test.ts',
     'src/features/live-status/worker': 'test/service/faults/status-stream.test.ts',

@@ -61,6 +61,17 @@ const words: Readonly<Record<string, { readonly pattern: RegExp; readonly named:
   {
     anthropic: { pattern: /anthropic|\/v1\/messages/i, named: anthropicNames },
     audit: { pattern: /audit/i, named: {} },
+    // The core has the tokens of each answer, the bills of jobs, and the names of those whose limits count for a client.
+    usage: {
+      pattern: /usage.?(?:ledger|journal|report|figure|row|part)|recent.?usage|'\/usage\b/i,
+      named: {
+        ...namesIn('what each store implements', [
+          'src/primary/store/contract/usage-rows.ts',
+          'src/primary/store/contract/usage.ts',
+        ]),
+        'src/shared/tables/usage-figures.ts': 'the table of the figures, which the console reads, too',
+      },
+    },
     // The protocol as such is also spoken to model CLIs and to the operator's server that searches the web.
     mcp: { pattern: /'\/mcp'|\bpostMcp|mcpErrors/, named: {} },
     ollama: { pattern: /ollama|'\/api\b/i, named: {} },
@@ -86,8 +97,7 @@ const words: Readonly<Record<string, { readonly pattern: RegExp; readonly named:
           'src/worker/http/responses.ts',
         ]),
         ...namesIn('texts of the published description of the API, which do not change', [
-          'src/primary/api/handlers.ts',
-          'src/shared/api/usage.ts',
+          'src/shared/api/limit-use.ts',
           'src/shared/config/group-warnings.ts',
           'src/shared/config/key-option-table.ts',
         ]),

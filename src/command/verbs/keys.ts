@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { dayQuery } from '../../shared/api/usage.js';
 import { digestOf, type GroupLine, isRefused, type KeyOptions } from '../../shared/config/api-keys.js';
 import { groupWarnings } from '../../shared/config/group-warnings.js';
-import { dayText } from '../../shared/config/key-values.js';
+import { dayQuery, dayText } from '../../shared/config/key-values.js';
 import { readKeysFile, refuseCosts } from '../../shared/config/keys-file.js';
 import { modelNamePattern } from '../../shared/config/values.js';
 import { periods } from '../../shared/days.js';

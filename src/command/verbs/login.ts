@@ -1,4 +1,4 @@
-import { type UsageCaller, usageReport } from '../../shared/api/usage.js';
+import { type CallerBody, callerReport } from '../../shared/api/caller.js';
 import { isLoopback } from '../../shared/config/addresses.js';
 import { checkKey } from '../../shared/config/api-keys.js';
 import { escaped } from '../../shared/text/paint.js';
@@ -75,13 +75,13 @@ export const whoami: Command = {
 const whoPath = '/usage?since=9999-12-31';
 
 /** Resolves with the caller as the service identifies it. Rejects with a CommandError if the service refuses the key. */
-export async function callerAt(client: Client): Promise<UsageCaller> {
-  const { caller } = await client.getState(whoPath, usageReport);
+export async function callerAt(client: Client): Promise<CallerBody> {
+  const { caller } = await client.getState(whoPath, callerReport);
   return caller;
 }
 
 /** Returns kind and name of a client. The service has sent them, so control characters are escaped. */
-function nameOf({ kind, client }: UsageCaller): string {
+function nameOf({ kind, client }: CallerBody): string {
   return escaped(`${kind} ${client}`);
 }
 

@@ -1,6 +1,6 @@
 import { html } from 'htm/preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { UsageCaller, UsageReport } from '../../shared/api/usage.js';
+import type { CallerBody } from '../../shared/api/caller.js';
 import { useParts } from '../base/context.mjs';
 import { ApiError, sentenceOf } from '../base/failures.mjs';
 import { useValue } from '../base/observable.mjs';
@@ -10,7 +10,7 @@ import { Dialog, Field } from './controls.mjs';
 const whoPath = '/usage?since=9999-12-31';
 
 /** Who this tab is to the service: `none` if the service needs a key first, `unknown` if it did not say. */
-type TabCaller = UsageCaller | 'none' | 'unknown';
+type TabCaller = CallerBody | 'none' | 'unknown';
 
 /** Returns the caller; null until the service has answered, and if the caller is not needed. */
 export function useCaller(isNeeded = true): TabCaller | null {
@@ -21,7 +21,7 @@ export function useCaller(isNeeded = true): TabCaller | null {
   useEffect(() => {
     if (!isNeeded || !isUp || isAsking) return;
     const abort = new AbortController();
-    api.json<UsageReport>(whoPath, { asksForKey: false, signal: abort.signal }).then(
+    api.json<{ readonly caller: CallerBody }>(whoPath, { asksForKey: false, signal: abort.signal }).then(
       (report) => setCaller(report.caller),
       (error: unknown) => {
         if (!abort.signal.aborted) setCaller(error instanceof ApiError && error.status === 401 ? 'none' : 'unknown');
@@ -32,7 +32,7 @@ export function useCaller(isNeeded = true): TabCaller | null {
   return caller;
 }
 
-const kinds: Readonly<Record<UsageCaller['kind'], string>> = {
+const kinds: Readonly<Record<CallerBody['kind'], string>> = {
   key: 'API key',
   made: 'API key, made here',
   user: 'User of this host',
@@ -56,7 +56,7 @@ export function isAdministrator(caller: TabCaller | null): boolean {
   return known !== null && (known.scopes?.includes('admin') ?? true);
 }
 
-function knownIn(caller: TabCaller | null): UsageCaller | null {
+function knownIn(caller: TabCaller | null): CallerBody | null {
   return typeof caller === 'object' ? caller : null;
 }
 

@@ -1,6 +1,6 @@
 import { html } from 'htm/preact';
+import type { LimitUse } from '../../shared/api/limit-use.js';
 import type { SetupReport } from '../../shared/api/setup.js';
-import type { LimitUse, UsageReport, UsageRow } from '../../shared/api/usage.js';
 import { type Load, useAction, useLoad, useParts } from '../base/context.mjs';
 import { ApiError } from '../base/failures.mjs';
 import { costText, countText, durationText } from '../base/format.mjs';
@@ -19,6 +19,7 @@ import {
   lastMonths,
   type NameGroup,
   periodOf,
+  type ReportRow,
   type ShownPeriod,
   storedMonths,
   sumOf,
@@ -33,6 +34,11 @@ const periods = [
   ['90', '90 days'],
   ['all', '24 months'],
 ] as const;
+
+interface UsageOfPeriod {
+  readonly usage: readonly ReportRow[];
+  readonly budgets?: readonly LimitUse[];
+}
 
 interface Grouping {
   readonly id: string;
@@ -136,7 +142,7 @@ interface ViewProps {
 /** Shows the usage of a period. */
 function UsageView({ choices, period, query, setup }: ViewProps) {
   const { groups } = choices.grouping;
-  const [usage, reload] = useLoad<UsageReport>(`/usage?group=${[period.unit, ...groups].join(',')}&${query}`);
+  const [usage, reload] = useLoad<UsageOfPeriod>(`/usage?group=${[period.unit, ...groups].join(',')}&${query}`);
   // The page shows the usage and the set-up at the same time: a later part would move the earlier one.
   const isRead = usage.state !== 'loading' && setup.state !== 'loading';
   return html`
@@ -211,7 +217,7 @@ function timeColumns(title: string): readonly SortableColumn<TimeUsage>[] {
 }
 
 interface BoardProps {
-  readonly rows: readonly UsageRow[];
+  readonly rows: readonly ReportRow[];
   readonly period: ShownPeriod;
   readonly grouping: Grouping;
 }

@@ -1,5 +1,14 @@
-import type { UsageGroup, UsageRow } from '../../shared/api/usage.js';
+import type { CallerBody } from '../../shared/api/caller.js';
 import { usageFigures } from '../base/tables.mjs';
+
+type ReportGroup = 'month' | 'day' | 'client' | 'model' | 'account';
+
+/** Row of the usage as the service reports it: the names of its groups, and the figures. */
+export type ReportRow = { readonly [G in ReportGroup]?: string | null } & {
+  readonly kind?: CallerBody['kind'];
+  readonly jobs: { readonly [outcome: string]: number };
+  readonly tokens: Readonly<Record<string, number>>;
+};
 
 type FigureName = keyof typeof usageFigures;
 
@@ -23,11 +32,11 @@ function figuresBy(amountOf: (name: FigureName) => number | null): FigureSums {
   return Object.fromEntries(figureNames.map((name) => [name, amountOf(name)])) as FigureSums;
 }
 
-export function sumOf(rows: readonly UsageRow[]): UsageSum {
+export function sumOf(rows: readonly ReportRow[]): UsageSum {
   return rows.reduce(plus, nothing);
 }
 
-function plus(sum: UsageSum, row: UsageRow): UsageSum {
+function plus(sum: UsageSum, row: ReportRow): UsageSum {
   const { jobs } = row;
   const all = Object.values(jobs).reduce((count, ended) => count + ended, 0);
   const figures = figuresBy((name) => {
@@ -38,7 +47,7 @@ function plus(sum: UsageSum, row: UsageRow): UsageSum {
   return { ...sum, ...figures, jobs: sum.jobs + all, failed };
 }
 
-function amountIn(row: UsageRow, name: FigureName): number | null {
+function amountIn(row: ReportRow, name: FigureName): number | null {
   const { group, field, unit } = usageFigures[name];
   const fields: Readonly<Record<string, unknown>> = group === null ? row : row[group];
   const amount = fields[field] as number | null;
@@ -46,16 +55,16 @@ function amountIn(row: UsageRow, name: FigureName): number | null {
 }
 
 /** Group by which the rows of a table are summed up. */
-export type NameGroup = Exclude<UsageGroup, 'day' | 'month'>;
+export type NameGroup = Exclude<ReportGroup, 'day' | 'month'>;
 
 export type GroupUsage = UsageSum & {
   /** A name for each group; null if it is unknown. */
   readonly names: readonly (string | null)[];
-  readonly kind: UsageRow['kind'];
+  readonly kind: ReportRow['kind'];
 };
 
 /** Sums up the rows by the groups. A key, a user and an address of the same name are three clients. */
-export function byGroup(rows: readonly UsageRow[], groups: readonly NameGroup[]): GroupUsage[] {
+export function byGroup(rows: readonly ReportRow[], groups: readonly NameGroup[]): GroupUsage[] {
   const sums = new Map<string, GroupUsage>();
   for (const row of rows) {
     const names = groups.map((group) => row[group] ?? null);
@@ -70,7 +79,7 @@ export type TimeUnit = 'day' | 'month';
 export type TimeUsage = UsageSum & { readonly at: string };
 
 /** Returns one entry for each of these days or months, also if nothing was used. */
-export function byTime(rows: readonly UsageRow[], unit: TimeUnit, times: readonly string[]): TimeUsage[] {
+export function byTime(rows: readonly ReportRow[], unit: TimeUnit, times: readonly string[]): TimeUsage[] {
   return times.map((at) => ({ at, ...sumOf(rows.filter((row) => row[unit] === at)) }));
 }
 

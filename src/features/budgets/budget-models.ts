@@ -1,5 +1,6 @@
 import type { PrimaryCore } from '../../primary/features/feature.js';
 import { defaultModelName } from '../../shared/config/values.js';
+import type { UsagePart } from '../usage/primary.js';
 import { budgetsIn } from './options.js';
 
 type Names = Pick<PrimaryCore['router']['names'], 'resolveConfigured' | 'isModel' | 'split' | 'choice'>;
@@ -12,9 +13,9 @@ type LimitedLines = Pick<PrimaryCore['clients'], 'operatorKeys' | 'personLines' 
 /** Tells whether names stand for the same model: the same public name, or names for which the same model has answered. */
 export class BudgetModels {
   readonly #names: Names;
-  readonly #usage: PrimaryCore['usage'];
+  readonly #usage: Pick<UsagePart, 'answeringModel'>;
 
-  constructor(names: Names, usage: PrimaryCore['usage']) {
+  constructor(names: Names, usage: Pick<UsagePart, 'answeringModel'>) {
     this.#names = names;
     this.#usage = usage;
   }

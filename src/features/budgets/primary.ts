@@ -1,28 +1,32 @@
 import type { CreatePrimaryPart, FeatureMetric } from '../../primary/features/feature.js';
 import { clientLabelOf, maxKeyLabels } from '../../primary/observe/job-metrics.js';
-import type { LimitUse } from '../../shared/api/usage.js';
+import type { LimitUse } from '../../shared/api/limit-use.js';
 import { defaultModelName } from '../../shared/config/values.js';
 import type { Figures } from '../../shared/metrics.js';
+import { usageOf } from '../usage/primary.js';
 import { BudgetModels } from './budget-models.js';
 import { Budgets } from './budgets.js';
 import { LimitedUses } from './limited-uses.js';
 import { metrics } from './metrics.js';
 
 /** Creates the part that refuses jobs when a budget is used up. */
-export const createBudgets: CreatePrimaryPart = ({ host, clients, recentUsage, router, usage }) => {
+export const createBudgets: CreatePrimaryPart = (core) => {
+  const { host, clients, router } = core;
+  const usage = usageOf(core);
   const models = new BudgetModels(router.names, usage);
   const limits = new LimitedUses(clients, (model) => models.resolve(model));
-  const budgets = new Budgets(host.clock, recentUsage, (client, groups) => limits.of(client, groups));
+  const budgets = new Budgets(host.clock, usage.recent, (client, groups) => limits.of(client, groups));
+  usage.countAlso(({ client, groups }, names) =>
+    limits
+      .of(client, groups ?? [])
+      .flatMap(({ model, holders }) => (model !== undefined && models.isAmong(model, names) ? (holders ?? []) : [])),
+  );
   return {
     job: {
       start: (request) => budgets.checkBudget(request),
       checkRoute: (request, { label }) =>
         budgets.checkModel(request, (model) => models.isAmong(model, [label ?? defaultModelName])),
     },
-    addedUsageNames: ({ client, groups }, names) =>
-      limits
-        .of(client, groups ?? [])
-        .flatMap(({ model, holders }) => (model !== undefined && models.isAmong(model, names) ? (holders ?? []) : [])),
     findKeyWarnings: () => models.warningsAbout(clients),
     handlers: {},
     gauges: [usedRatio(() => budgets.usesOf(limits.all))],

@@ -1,6 +1,4 @@
 import type { PrimaryCore } from '../../primary/features/feature.js';
-import { figureIn, type UsageRow } from '../../shared/api/usage.js';
-import { jobCounts } from '../../shared/api/usage-csv.js';
 import { type ClientText, holderOf, keyClient, ssoClient, writeClientId } from '../../shared/client.js';
 import { clientOf, digestOf, type GroupLine, type KeyOptions, plainOptions } from '../../shared/config/api-keys.js';
 import { GroupLines } from '../../shared/config/group-lines.js';
@@ -10,6 +8,9 @@ import { invalid, RelayError } from '../../shared/errors.js';
 import type { Actor } from '../../shared/ipc/protocol.js';
 import { type MadeKeys, randomKey, randomKeyId } from '../keys-api/made-keys.js';
 import { type MadeKey, madeKeyClient } from '../keys-api/records.js';
+import { jobCounts } from '../usage/csv.js';
+import type { UsagePart } from '../usage/primary.js';
+import { figureIn, type UsageRow } from '../usage/report-form.js';
 import type { KnownMember, KnownMembers } from './known-members.js';
 import { courseName, keyNameOf, loginFault, spelling } from './roster.js';
 import {
@@ -25,7 +26,8 @@ import {
 /** Changes of options of a member; null removes one. */
 type MemberChanges = Readonly<Record<string, string | null>>;
 
-interface CoursesParts extends Pick<PrimaryCore, 'usageJournal'> {
+interface CoursesParts {
+  readonly usage: Pick<UsagePart, 'report'>;
   readonly clients: PrimaryCore['clients'];
   readonly keys: Pick<MadeKeys, 'update' | 'changeOptions' | 'all'>;
   readonly keyOptions: OptionTable;
@@ -262,7 +264,7 @@ export class Courses {
 
   /** Returns the usage of each key and each person, with the usage of its sub-clients and own keys. */
   async #readUsage(): Promise<ReadonlyMap<string, Used>> {
-    const rows = await this.#parts.usageJournal.report(null, { since: null, until: null, groups: ['client'] });
+    const rows = await this.#parts.usage.report(null, { since: null, until: null, groups: ['client'] });
     const usage = new Map<string, Used>();
     for (const row of rows) {
       const holder = holderOf(writeClientId({ kind: row.kind ?? 'other', name: row.client ?? '' }));

@@ -3,17 +3,18 @@ import type { StoredKind } from '../../primary/features/stored-kind.js';
 import { recordsPlace } from '../../primary/features/stored-records.js';
 import type { Handlers } from '../../shared/ipc/peer.js';
 import { madeKeysOf } from '../keys-api/primary.js';
+import { usageOf } from '../usage/primary.js';
 import { Courses } from './courses.js';
 import { KnownMembers } from './known-members.js';
 import type { calls } from './shared.js';
 
 export const createCourses: CreatePrimaryPart = (core) => {
-  const { clients, usageJournal, config, host } = core;
+  const { clients, config, host } = core;
   const keys = madeKeysOf(core);
   const place = recordsPlace(core, 'course-members');
   const known = new KnownMembers(place);
   const courses = new Courses({
-    ...{ clients, usageJournal, keys, keyOptions: config.keyOptions, known },
+    ...{ clients, usage: usageOf(core), keys, keyOptions: config.keyOptions, known },
     now: () => host.clock.now(),
   });
   let remembered: readonly unknown[] = [];

@@ -1,4 +1,4 @@
-import { textCell } from '../../shared/api/usage-csv.js';
+import { textCell } from '../usage/csv.js';
 import type { CourseDetail } from './shared.js';
 
 const head = ['course', 'name', 'client', 'jobs', 'failed', 'tokens', 'cost_usd', 'limits', 'has_left'];

@@ -1,7 +1,7 @@
 import { open, unlink } from 'node:fs/promises';
 import { CommandError, exitCodes } from '../../command/base/errors.js';
-import { textCell } from '../../shared/api/usage-csv.js';
 import { meaningOf } from '../../shared/text/system-error.js';
+import { textCell } from '../usage/csv.js';
 
 /** New member with the key, which no other place has. */
 export interface SheetLine {

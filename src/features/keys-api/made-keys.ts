@@ -3,13 +3,12 @@ import { type FileFaults, type ReloadedFile, shownFaults } from '../../primary/a
 import type { RateLimit } from '../../primary/access/rate-limit.js';
 import type { PrimaryCore } from '../../primary/features/feature.js';
 import type { OperatorAct } from '../../shared/acts.js';
-import { dayQuery } from '../../shared/api/usage.js';
 import { inLine } from '../../shared/async.js';
 import type { ClientText } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import { type ApiKey, clientOf, digestOf, type KeyOptions, plainOptions } from '../../shared/config/api-keys.js';
 import { OptionFault, type OptionTable } from '../../shared/config/key-options.js';
-import { dayText, keyNamePattern } from '../../shared/config/key-values.js';
+import { dayQuery, dayText, keyNamePattern } from '../../shared/config/key-values.js';
 import { ignoreFailure, invalid, RelayError, storeUnavailable } from '../../shared/errors.js';
 import type { Actor } from '../../shared/ipc/protocol.js';
 import type { LogEvent, Logger } from '../../shared/log/logger.js';

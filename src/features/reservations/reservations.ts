@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
-import type { Spender } from '../../primary/access/recent-usage.js';
-import type { PrimaryCore, ReservedSlots } from '../../primary/features/feature.js';
+import type { PrimaryCore, ReservedSlots, Spender } from '../../primary/features/feature.js';
 import { type RecordsPlace, StoredRecords } from '../../primary/features/stored-records.js';
 import type { JobGate } from '../../primary/jobs/ticket.js';
 import type { OperatorAct } from '../../shared/acts.js';

@@ -1,13 +1,14 @@
 import { createHash } from 'node:crypto';
 import type { PrimaryCore } from '../../primary/features/feature.js';
 import type { StoredPage } from '../../primary/store/contract/files.js';
-import type { UsageGroup } from '../../shared/api/usage.js';
 import { type ClientText, holderOf, optionHolder, readClientId } from '../../shared/client.js';
 import { dayText } from '../../shared/config/key-values.js';
 import { storeUnavailable } from '../../shared/errors.js';
 import { filePurposes } from '../../shared/files.js';
 import type { TranscriptOrder } from '../../shared/ipc/protocol.js';
 import { piecesOf } from '../../shared/text/well-formed.js';
+import type { UsagePart } from '../usage/primary.js';
+import type { UsageGroup } from '../usage/report-form.js';
 
 const atOnce = 100;
 /** Jobs read at once: each may have long thoughts. */
@@ -18,7 +19,8 @@ const maxRows = 100_000;
 const pieceUnits = 64 * 1024;
 const expiredNever = 0;
 
-export type ExportCore = Pick<PrimaryCore, 'conversations' | 'usageJournal' | 'recordsOf'> & {
+export type ExportCore = Pick<PrimaryCore, 'conversations' | 'recordsOf'> & {
+  readonly usage: Pick<UsagePart, 'report'>;
   readonly store: Pick<PrimaryCore['store'], 'answers' | 'tables' | 'jobs' | 'files' | 'responses' | 'upkeep'>;
   readonly clients: Pick<PrimaryCore['clients'], 'keyClients' | 'ownOptionsOf' | 'countedGroupsOf'>;
   readonly config: Pick<PrimaryCore['config'], 'readBack' | 'keyOptions'>;
@@ -55,7 +57,7 @@ export async function* exportOf(
   };
   yield written({ kind: 'export', version: 1, client: owner, at });
   for (const client of await clientsOf(core, owner)) {
-    for (const source of [conversations, jobs, answers, responses, filesAndBatches, rows, usage, keys]) {
+    for (const source of [conversations, jobs, answers, responses, filesAndBatches, rows, usageRows, keys]) {
       for await (const { kind, ...fields } of source(core, client)) {
         const isData = kind.endsWith('_data');
         if (!isData) counts[kind] = (counts[kind] ?? 0) + 1;
@@ -202,18 +204,18 @@ const usageGroups: readonly (readonly UsageGroup[])[] = [
   ['month', 'model', 'account'],
 ];
 
-async function* usage({ usageJournal }: ExportCore, client: ClientText): AsyncGenerator<ExportLine> {
+async function* usageRows({ usage }: ExportCore, client: ClientText): AsyncGenerator<ExportLine> {
   for (const groups of usageGroups) {
-    const report = await usageJournal.report(client, { since: null, until: null, groups });
+    const report = await usage.report(client, { since: null, until: null, groups });
     for (const row of report) yield { ...row, kind: 'usage' };
   }
 }
 
 /** Yields what the client may do, the last day of its use, and the keys that it has made or lent, without secrets. */
 async function* keys(core: ExportCore, client: ClientText): AsyncGenerator<ExportLine> {
-  const { clients, config, usageJournal, recordsOf } = core;
+  const { clients, config, usage, recordsOf } = core;
   const options = clients.ownOptionsOf(client);
-  const days = await usageJournal.report(client, { since: null, until: null, groups: ['day'] });
+  const days = await usage.report(client, { since: null, until: null, groups: ['day'] });
   yield {
     ...{ kind: 'access', groups: clients.countedGroupsOf(client), options: config.keyOptions.viewOf(options) },
     previous_expires: options.previous && dayText(options.previous.expiresAt),

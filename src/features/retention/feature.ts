@@ -5,14 +5,14 @@ import { calls, endpoints } from './shared.js';
 
 /** What is stored, how long, and who can read it: GET /retention and `prompt-relay retention`. */
 export const retention = {
-  name: 'retention',
+  ...{ name: 'retention', needs: ['usage'] },
   ...{ variables: {}, findFaults: () => [], findWarnings: () => [], calls, endpoints },
   ...{ requestFields: {}, requestHeaders: {}, logEvents: {}, keyOptions: {}, tables: [] },
   loadPrimary: async () => (await import('./primary.js')).createRetention,
   loadWorker: () => import('./worker.js'),
   commands: [
     {
-      name: 'retention',
+      ...{ name: 'retention', needs: ['usage'] },
       synopsis: '',
       summary: 'show what the service stores, how long, and who can read it',
       flags: { ...jsonFlag, ...addressFlags },

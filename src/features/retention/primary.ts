@@ -5,6 +5,7 @@ import { holderOf } from '../../shared/client.js';
 import { timestamp } from '../../shared/clock.js';
 import { RelayError } from '../../shared/errors.js';
 import type { Handlers } from '../../shared/ipc/peer.js';
+import { usageOf } from '../usage/primary.js';
 import { exportOf } from './export.js';
 import { type calls, maxExportsAnHour, type Retention } from './shared.js';
 import { storedByCore } from './stored-data.js';
@@ -23,6 +24,7 @@ const provider =
 /** Creates the part that describes what this service stores: the core, and each feature. */
 export const createRetention: CreatePrimaryPart = (core) => {
   const { config, storedKinds, mayStore, host, beforeAct } = core;
+  const usage = usageOf(core);
   const limit = new RateLimit((client) => [{ client: holderOf(client), rate: exportRate }], host.clock);
   const handlers: Handlers<typeof calls> = {
     retention: async ({ client }) => ({
@@ -36,7 +38,9 @@ export const createRetention: CreatePrimaryPart = (core) => {
       if (!isAllowed) throw new RelayError('rate_limited', tooMany, { retryAfterSeconds });
       const at = timestamp(host.clock.now());
       const record = { act: 'client_exported', by: client, target: client, request_id: requestId } as const;
-      for await (const text of inPieces(exportOf(core, client, at, (end) => beforeAct({ ...record, ...end })))) {
+      for await (const text of inPieces(
+        exportOf({ ...core, usage }, client, at, (end) => beforeAct({ ...record, ...end })),
+      )) {
         await core.yieldInOrder();
         yield { text };
       }

@@ -1,8 +1,8 @@
-import type { RecentUsage } from '../../primary/access/recent-usage.js';
 import { type ClientText, spendersOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import { invalid, RelayError, retryAfter } from '../../shared/errors.js';
 import type { WebSearch } from '../../shared/job.js';
+import type { RecentUsage } from '../usage/recent-usage.js';
 import type { SearchPosition } from './search-position.js';
 import { searchesPerDay } from './shared.js';
 

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { LimitAmount, LimitUse } from '../../shared/api/usage.js';
+import type { LimitAmount, LimitUse } from '../../shared/api/limit-use.js';
 import type { JobForm } from '../../shared/background.js';
 import { setNewest } from '../../shared/bounded-map.js';
 import { type ClientText, noClient, writeClientId } from '../../shared/client.js';

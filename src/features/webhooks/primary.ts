@@ -91,10 +91,10 @@ function createSender(
   });
 }
 
-function createNotices(webhooks: Webhooks, { host, limitUses, clis }: PrimaryCore): Notices {
+function createNotices(webhooks: Webhooks, { host, limitUsesOf, clis }: PrimaryCore): Notices {
   return new Notices({
     send: (notice) => webhooks.send(notice),
-    budgets: limitUses,
+    budgets: () => limitUsesOf(null),
     clis,
     clock: host.clock,
     host: hostname(),

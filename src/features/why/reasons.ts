@@ -1,5 +1,5 @@
-import type { Spender } from '../../primary/access/recent-usage.js';
 import type { ModelCli } from '../../primary/cli/model-cli.js';
+import type { Spender } from '../../primary/features/feature.js';
 import type { JobTrace } from '../../primary/jobs/job-trace.js';
 import type { ClientText } from '../../shared/client.js';
 import type { JobEnd, JobRequest, PassReason, WaitReason } from '../../shared/job.js';

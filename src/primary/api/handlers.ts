@@ -1,7 +1,5 @@
-import type { UsageReport } from '../../shared/api/usage.js';
-import { type ClientText, optionHolder, readClientId } from '../../shared/client.js';
-import type { RequestOf } from '../../shared/ipc/peer.js';
-import type { PrimaryCalls, WorkerSettings } from '../../shared/ipc/protocol.js';
+import type { ClientText } from '../../shared/client.js';
+import type { WorkerSettings } from '../../shared/ipc/protocol.js';
 import type { KeyAttempts } from '../access/key-attempts.js';
 import type { RateLimit } from '../access/rate-limit.js';
 import type { UserConnections } from '../access/user-connections.js';
@@ -12,7 +10,6 @@ import type { JobEntry } from '../jobs/job-entry.js';
 import type { JobRunner } from '../jobs/job-runner.js';
 import type { JobMetrics } from '../observe/job-metrics.js';
 import type { Status } from '../observe/status.js';
-import type { UsageJournal } from '../observe/usage-journal.js';
 import type { SchemaChecker } from '../threads/schema-checker.js';
 import type { SharedHandlers } from '../workers/worker-handle.js';
 
@@ -21,14 +18,13 @@ export interface Services {
   workerSettings(): WorkerSettings;
   readonly runner: Pick<JobRunner, 'run'>;
   readonly jobEntry: Pick<JobEntry, 'admit' | 'countRefusal' | 'refuseDraining'>;
-  readonly features: Pick<FeatureHooks, 'limitUsesOf' | 'beforeAct' | 'handlers' | 'mayStore'>;
+  readonly features: Pick<FeatureHooks, 'beforeAct' | 'handlers' | 'mayStore'>;
   readonly schemas: Pick<SchemaChecker, 'faultOf' | 'firstFault'>;
   readonly rateLimit: Pick<RateLimit, 'takeRequest'>;
   readonly keyAttempts: Pick<KeyAttempts, 'recordWrongKey'>;
   readonly connections: Pick<UserConnections, 'holdConnection'>;
   readonly jobMetrics: Pick<JobMetrics, 'countRateLimited'>;
   readonly toolsIgnored: SharedHandlers['toolsIgnored'];
-  readonly usage: Pick<UsageJournal, 'report'>;
   readonly status: Pick<Status, 'health' | 'isUsable' | 'history' | 'version'>;
   /** Operations of an operator on the store. */
   readonly upkeep: Pick<SharedHandlers, 'backupStore' | 'verifyStore' | 'purgeClient'>;
@@ -63,7 +59,6 @@ export function apiHandlers(services: Services): SharedHandlers {
     toolsIgnored: services.toolsIgnored,
     connection: ({ uid }, signal) => services.connections.holdConnection(uid, signal),
     wrongKey: ({ caller }) => ({ blockedSeconds: services.keyAttempts.recordWrongKey(caller) }),
-    usage: (order) => usageText(services, order),
     schemaFault: async ({ schema, client }) => ({
       fault: await orRefused(services, client, () => services.schemas.faultOf(schema, client)),
     }),
@@ -102,13 +97,4 @@ async function orRefused<T>(services: Services, client: ClientText, check: () =>
     services.jobEntry.countRefusal(client);
     throw error;
   }
-}
-
-async function usageText(services: Services, { client, scopes, ...order }: RequestOf<PrimaryCalls, 'usage'>) {
-  services.noteActivity();
-  const isAdmin = scopes?.includes('admin') === true;
-  const usage = await services.usage.report(isAdmin ? null : client, order);
-  const { kind, name } = readClientId(optionHolder(client));
-  const budgets = services.features.limitUsesOf(isAdmin ? null : client);
-  return { text: JSON.stringify({ caller: { client: name, kind, scopes }, usage, budgets } satisfies UsageReport) };
 }

@@ -1,5 +1,5 @@
 import type { PurgeReport } from '../../shared/api/store.js';
-import { type ClientText, isAddedUsage, isOfClient, writeClientId } from '../../shared/client.js';
+import { type ClientText, isAddedUsage, isOfClient } from '../../shared/client.js';
 import { delay } from '../../shared/clock.js';
 import type { Config } from '../../shared/config/config.js';
 import { cancelled } from '../../shared/errors.js';
@@ -11,8 +11,6 @@ import type { FeatureHooks } from '../features/feature-hooks.js';
 import type { Hosts } from '../hosts/hosts.js';
 import type { Job } from '../jobs/job.js';
 import type { Host } from '../lifecycle/host.js';
-import type { UsageJournal } from '../observe/usage-journal.js';
-import type { UsageLedger } from '../observe/usage-ledger.js';
 import { type Counts, expiryAt, type Store, sumCounts } from '../store/contract/store.js';
 import type { SharedHandlers } from '../workers/worker-handle.js';
 import type { AccessParts } from './ended-access.js';
@@ -21,8 +19,6 @@ import type { AccessParts } from './ended-access.js';
 export interface PurgedParts {
   readonly conversations: Pick<ConversationStore, 'list' | 'remove'>;
   readonly features: Pick<FeatureHooks, 'purge'>;
-  readonly usage: Pick<UsageLedger, 'forget'>;
-  readonly usageJournal: Pick<UsageJournal, 'add'>;
   readonly store: Pick<Store, 'upkeep'>;
   readonly clis: readonly { readonly pool: { endSessionsOf(isAmong: (client: ClientText) => boolean): void } }[];
 }
@@ -30,7 +26,6 @@ export interface PurgedParts {
 /** Parts that know the keys of a person. */
 interface KnownClients {
   readonly clients: Pick<Clients, 'keyClients'>;
-  readonly usageJournal: Pick<UsageJournal, 'report'>;
 }
 
 /** Parts that the operations of an operator need. */
@@ -38,7 +33,7 @@ type UpkeepParts = PurgedParts &
   KnownClients & {
     readonly config: Config;
     readonly host: Pick<Host, 'clock' | 'log'>;
-    readonly features: Pick<FeatureHooks, 'beforeAct' | 'purge' | 'removeClients'>;
+    readonly features: Pick<FeatureHooks, 'beforeAct' | 'clientsWith' | 'purge' | 'removeClients'>;
     readonly removals: Pick<Removals, 'begin'>;
     readonly hosts: Pick<Hosts, 'removals'> | null;
     readonly openJobs: { readonly callers: readonly Pick<Job, 'request' | 'cut'>[] };
@@ -48,7 +43,7 @@ type UpkeepParts = PurgedParts &
 /** Parts of a host that takes part in the purge of another one. */
 interface JoinedParts extends Pick<UpkeepParts, 'removals' | 'openJobs' | 'localJobs' | 'host' | 'clis'> {
   readonly conversations: Pick<ConversationStore, 'dropClients'>;
-  readonly usageJournal: Pick<UsageJournal, 'add'>;
+  readonly features: Pick<FeatureHooks, 'flush'>;
 }
 
 /** Returns the operations of an operator on the store. */
@@ -106,7 +101,7 @@ export async function joinRemoval(parts: JoinedParts, client: ClientText): Promi
   await endJobs(parts, isAmong);
   for (const { pool } of parts.clis) pool.endSessionsOf(isAmong);
   parts.conversations.dropClients(isAmong);
-  await parts.usageJournal.add(); // otherwise pending usage would be written after the purge
+  await parts.features.flush();
   return removal;
 }
 
@@ -127,15 +122,18 @@ async function endJobs(
   while (open().length > 0 && clock.monotonicMs() < untilMs) await delay(clock, endCheckMs);
 }
 
-/** Returns the client, and its keys and sub-clients that have a key, data or usage. */
+/** Returns the client, and its keys and sub-clients that have a key or data. */
 async function clientsOf(
-  { clients, usageJournal, store }: UpkeepParts,
+  { clients, features, store }: UpkeepParts,
   client: ClientText,
 ): Promise<ReadonlySet<ClientText>> {
-  const rows = await usageJournal.report(null, { since: null, until: null, groups: ['client'], hasGroupUsage: true });
-  const used = rows.map(({ kind = 'other', client: name = '' }) => writeClientId({ kind, name }));
-  const known = [...clients.keyClients, ...used].filter(isOfClient(client));
-  return new Set([client, ...known, ...(await store.upkeep.clientsWith(client))]);
+  const known = [...clients.keyClients].filter(isOfClient(client));
+  return new Set([
+    client,
+    ...known,
+    ...(await features.clientsWith(client)),
+    ...(await store.upkeep.clientsWith(client)),
+  ]);
 }
 
 /**
@@ -143,14 +141,12 @@ async function clientsOf(
  * `store_unavailable` if the store still has data; the call must then be repeated.
  */
 export async function purgeClient(parts: PurgedParts, client: ClientText): Promise<Omit<PurgeReport, 'clients'>> {
-  const { conversations, features, usage, usageJournal, store, clis } = parts;
+  const { conversations, features, store, clis } = parts;
   for (const { pool } of clis) pool.endSessionsOf((each) => each === client);
   const featureCounts = await features.purge(client);
   const removed = { conversations: removeConversations(conversations, client), ...featureCounts };
-  await usageJournal.add(); // otherwise pending usage would be written after the purge
-  const days = usage.forget(client);
   const rows = await store.upkeep.purge(client);
-  return { client, removed: larger(rows, { ...removed, usage: days }), copies: await store.upkeep.copies() };
+  return { client, removed: larger(rows, removed), copies: await store.upkeep.copies() };
 }
 
 /** Returns the larger number for each name, because most data are both in memory and in the store. */

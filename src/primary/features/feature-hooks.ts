@@ -1,13 +1,12 @@
 import type { OperatorAct } from '../../shared/acts.js';
+import type { LimitUse } from '../../shared/api/limit-use.js';
 import type { ModelCapabilities } from '../../shared/api/models.js';
-import type { LimitUse } from '../../shared/api/usage.js';
 import type { JobForm } from '../../shared/background.js';
-import type { ClientText, UsageName } from '../../shared/client.js';
+import type { ClientText } from '../../shared/client.js';
 import { contained, type OnFault } from '../../shared/contained.js';
 import { invalid, RelayError } from '../../shared/errors.js';
 import type { JobEnd, JobRequest, PassReason } from '../../shared/job.js';
 import type { FamilyFigures } from '../../shared/metrics.js';
-import type { Spender } from '../access/recent-usage.js';
 import type { Capabilities, Turn } from '../cli/contract/adapter.js';
 import type { Route } from '../cli/route.js';
 import type { AnswerTurns, TranslateTurn, TurnTranslation } from '../jobs/answer-turns.js';
@@ -31,6 +30,7 @@ import type {
   PrimaryCore,
   PrimaryPart,
   ReservedSlots,
+  Spender,
 } from './feature.js';
 import { JobTraces } from './job-traces.js';
 
@@ -61,15 +61,15 @@ export class FeatureHooks implements JobFeatures {
     creators: readonly CreatePrimaryPart[],
     core: Omit<
       PrimaryCore,
-      'storedKinds' | 'recordsOf' | 'limitUses' | 'beforeAct' | 'earlierParts' | 'jobHooks' | 'mayStore'
+      'storedKinds' | 'recordsOf' | 'limitUsesOf' | 'beforeAct' | 'earlierParts' | 'jobHooks' | 'mayStore'
     >,
   ): void {
     const storedKinds = () => this.#parts.flatMap((part) => part.storedKinds ?? []);
     const recordsOf = (client: ClientText) => Object.assign({}, ...this.#parts.map((part) => part.recordsOf?.(client)));
-    const limitUses = () => this.limitUsesOf(null);
+    const limitUsesOf = (client: ClientText | null) => this.limitUsesOf(client);
     const beforeAct = (act: OperatorAct) => this.beforeAct(act);
     const mayStore = (client: ClientText) => this.mayStore(client);
-    const common = { ...core, storedKinds, recordsOf, limitUses, beforeAct, mayStore, jobHooks: this };
+    const common = { ...core, storedKinds, recordsOf, limitUsesOf, beforeAct, mayStore, jobHooks: this };
     for (const create of creators) this.#parts.push(create({ ...common, earlierParts: [...this.#parts] }));
   }
 
@@ -211,11 +211,6 @@ export class FeatureHooks implements JobFeatures {
     for (const { job } of this.#parts) job?.start?.(request);
   }
 
-  /** Returns the further names under which the usage of a job of these models is counted, each once. */
-  addedUsageNames(request: Spender, models: readonly string[]): readonly UsageName[] {
-    return [...new Set(this.#collect((part) => part.addedUsageNames?.(request, models)))];
-  }
-
   /** Returns the use of the limits of a client; with null, of all limits. */
   limitUsesOf(client: ClientText | null): LimitUse[] {
     return this.#collect((part) => part.limitUsesOf?.(client));
@@ -224,6 +219,10 @@ export class FeatureHooks implements JobFeatures {
   traceJob(request: JobRequest, choice: RouteChoice, onFault: OnFault): JobTrace | null {
     const traces = this.#parts.flatMap(({ job }) => job?.trace?.(request, choice) ?? []);
     return traces.length > 0 ? new JobTraces(traces, onFault) : null;
+  }
+
+  attemptEnded(request: JobRequest, end: JobEnd, bill: Bill): void {
+    this.#tell(({ job }) => job?.attemptEnded?.(request, end, bill));
   }
 
   jobEnded(request: JobRequest, end: JobEnd, bill: Bill): void {
@@ -287,6 +286,14 @@ export class FeatureHooks implements JobFeatures {
 
   cut(): void {
     this.#tell((part) => part.cut?.());
+  }
+
+  async clientsWith(owner: ClientText): Promise<readonly ClientText[]> {
+    return (await Promise.all(this.#parts.map((part) => part.clientsWith?.(owner) ?? []))).flat();
+  }
+
+  async flush(): Promise<void> {
+    for (const part of this.#parts) await part.flush?.();
   }
 
   /** Removes the data of a client. Resolves with numbers by kind. */

@@ -1,10 +1,10 @@
 import type { OperatorAct } from '../../shared/acts.js';
 import type { HealthBody, ReadinessBody, ReasonBody } from '../../shared/api/health.js';
+import type { LimitUse } from '../../shared/api/limit-use.js';
 import type { ModelCapabilities } from '../../shared/api/models.js';
 import type { CheckReport } from '../../shared/api/setup.js';
-import type { LimitUse, UsageGroup, UsageRow } from '../../shared/api/usage.js';
 import type { JobForm } from '../../shared/background.js';
-import type { ClientText, UsageName } from '../../shared/client.js';
+import type { ClientText } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import type { Config } from '../../shared/config/config.js';
 import type { FeatureVariables, ValuesOf } from '../../shared/config/feature-variables.js';
@@ -17,7 +17,6 @@ import type { Logger } from '../../shared/log/logger.js';
 import type { FamilyFigures, Figures } from '../../shared/metrics.js';
 import type { Clients } from '../access/clients.js';
 import type { FileFaults } from '../access/file-faults.js';
-import type { RecentUsage, Spender } from '../access/recent-usage.js';
 import type { Capabilities, Turn } from '../cli/contract/adapter.js';
 import type { AdapterFamily } from '../cli/contract/adapter-family.js';
 import type { LoginProvider } from '../cli/logins.js';
@@ -84,11 +83,8 @@ type BackgroundMember =
   | 'mayStart'
   | 'reportDefect';
 
-interface UsageOrder {
-  readonly since: string | null;
-  readonly until: string | null;
-  readonly groups: readonly UsageGroup[];
-}
+/** Client and groups for which a job is counted. */
+export type Spender = Pick<JobRequest, 'client' | 'groups'>;
 
 type ObservedState = HealthBody['observability'];
 
@@ -116,7 +112,7 @@ export interface PrimaryCore {
   };
   readonly store: Pick<
     Store,
-    'answers' | 'tables' | 'jobs' | 'files' | 'responses' | 'upkeep' | 'openText' | 'isShared'
+    'answers' | 'tables' | 'jobs' | 'files' | 'responses' | 'usage' | 'upkeep' | 'openText' | 'isShared'
   >;
   readonly clients: Pick<
     Clients,
@@ -126,11 +122,6 @@ export interface PrimaryCore {
   /** Warnings of the start. */
   readonly warnings: readonly string[];
   readonly addresses: Pick<Addresses, 'main' | 'ports'>;
-  /** Reports the stored usage of a client; with null, of all clients. */
-  readonly usageJournal: { report(client: ClientText | null, order: UsageOrder): UsageRow[] | Promise<UsageRow[]> };
-  readonly recentUsage: Pick<RecentUsage, 'searchesOf' | 'spentIn'>;
-  /** Knows which models have answered. */
-  readonly usage: { answeringModel(requested: string): string };
   readonly clis: AtLeastOne<
     Pick<ModelCli, 'name' | 'account' | 'accountName' | 'health' | 'publicName' | 'jobs' | 'lastUsedAt' | 'adapter'>
   >;
@@ -162,8 +153,8 @@ export interface PrimaryCore {
     'active' | 'limits' | 'runningAtGate' | 'waitingAtGate' | 'waiting' | 'fullSince' | 'waitingClients'
   >;
   readonly workers: FeatureWorkers;
-  /** Returns the use of all limits of features. Call it only after the start: not all features exist before. */
-  readonly limitUses: () => readonly LimitUse[];
+  /** Returns the use of the limits of a client; with null, of all limits. Call it only after the start: not all features exist before. */
+  readonly limitUsesOf: (client: ClientText | null) => readonly LimitUse[];
   /** Parts of the features that come earlier in the list. */
   readonly earlierParts: readonly PrimaryPart[];
   /** Kinds of data that features store. Call it only after the start: not all features exist before. */
@@ -254,6 +245,8 @@ interface JobHooks {
   moved?(request: JobRequest, from: Route, to: Route, reason: PassReason): void;
   /** Called for each answer that was not cut, with the tokens that the CLI has reported for its input. Never throws. */
   inputCounted?: JobObserver['inputCounted'];
+  /** Called for each model that could not answer a job which another one answers, with what it has used. Never throws. */
+  attemptEnded?(request: JobRequest, end: JobEnd, bill: Bill): void;
   /** Called once for each job when it has ended, with what it has used. Never throws. */
   jobEnded?(request: JobRequest, end: JobEnd, bill: Bill): void;
   /** Called once for each background job, when its end is stored. Never throws. */
@@ -313,11 +306,6 @@ export interface PrimaryPart {
   readonly gauges?: readonly FeatureMetric[];
   /** Slots that are reserved for groups now, for the status. */
   readonly reservedSlots?: readonly ReservedSlots[];
-  /**
-   * Returns further names, as `modelUsage` makes them, under which the core counts what a job has spent. `models`: the
-   * requested one, and the one that answered, by their public names; empty if unknown. Never throws.
-   */
-  addedUsageNames?(request: Spender, models: readonly string[]): readonly UsageName[];
   /** Returns the use of the limits of a client; with null, of all limits. */
   limitUsesOf?(client: ClientText | null): readonly LimitUse[];
   /** What clients can do with each model because of the feature, as lists of models name it. */
@@ -348,6 +336,10 @@ export interface PrimaryPart {
   idle?(): Promise<void>;
   /** Called before the remaining jobs are cut at the end of a drain. */
   cut?(): void;
+  /** Returns the client, and its keys and sub-clients, as far as the feature has data of them that the store may not have. */
+  clientsWith?(owner: ClientText): Promise<readonly ClientText[]>;
+  /** Resolves when nothing waits to be stored that another host is about to remove. */
+  flush?(): Promise<void>;
   /** Removes the data of a client that is in memory or that the store does not remove. Resolves with numbers by kind. */
   purge?(client: ClientText): Promise<Counts>;
   /** Called every ten seconds, to remove expired data. */

@@ -24,7 +24,6 @@ export interface JobEntryParts {
     countedGroupsOf(client: ClientText, named: readonly string[]): readonly string[];
   };
   readonly jobMetrics: { countDrainRefusal(): void; countBudgetRefusal(): void };
-  readonly usage: RefusalCounter;
   readonly clientMetrics: RefusalCounter;
   readonly clock: Pick<Clock, 'now'>;
   /** Called after each call that leaves garbage, to schedule garbage collection. */
@@ -86,12 +85,12 @@ export class JobEntry {
   }
 
   countRefusal(client: ClientText): void {
-    const { usage, clientMetrics, features } = this.#parts;
+    const { clientMetrics, features } = this.#parts;
     const minute = this.#minute;
     const count = (this.#refusals.get(minute) ?? 0) + 1;
     for (const known of this.#refusals.keys()) if (!isRecent(known, minute)) this.#refusals.delete(known);
     this.#refusals.set(minute, count);
-    for (const counter of [features, usage, clientMetrics]) counter.countRefusal(client);
+    for (const counter of [features, clientMetrics]) counter.countRefusal(client);
   }
 
   /** Requests refused in the current minute and the four before it. */

@@ -13,20 +13,18 @@ import type { JobObserver } from '../jobs/job-observer.js';
 import type { Bill } from '../store/contract/usage.js';
 import type { SharedHandlers } from '../workers/worker-handle.js';
 import type { ClientMetrics, JobMetrics } from './job-metrics.js';
-import type { UsageLedger } from './usage-ledger.js';
 
 export interface JobListeners {
   readonly jobs: JobMetrics;
   readonly clients: Pick<ClientMetrics, 'jobEnded'>;
-  readonly usage: Pick<UsageLedger, 'jobEnded'>;
-  readonly features: Pick<FeatureHooks, 'jobMoved' | 'jobEnded' | 'inputCounted' | 'mayStore'>;
+  readonly features: Pick<FeatureHooks, 'jobMoved' | 'attemptEnded' | 'jobEnded' | 'inputCounted' | 'mayStore'>;
   readonly sizes: Pick<LearnedSizes, 'record'>;
   readonly log: Logger;
 }
 
 /** Returns the observer that counts and logs jobs. */
 export function observeJobs(listeners: JobListeners): JobObserver {
-  const { jobs, clients, usage, features, sizes, log } = listeners;
+  const { jobs, clients, features, sizes, log } = listeners;
   /**
    * Returns the end of a job without stderr if nothing of its client may be stored: stderr may contain texts of the
    * client.
@@ -44,14 +42,13 @@ export function observeJobs(listeners: JobListeners): JobObserver {
     jobMoved: (...move) => features.jobMoved(...move),
     attemptEnded: (request, end, bill) => {
       jobs.countSearches(bill);
-      usage.jobEnded(request, end, bill);
+      features.attemptEnded(request, end, bill);
       logFailure(log, request, shownEnd(request, end), bill);
     },
     jobEnded: (request, end, hadSlot, bill) => {
       jobs.jobEnded(request, end, hadSlot);
       jobs.countSearches(bill);
       clients.jobEnded(request, end);
-      usage.jobEnded(request, end, bill);
       features.jobEnded(request, end, bill);
       logEnd(log, request, end);
       if (hadSlot) logFailure(log, request, shownEnd(request, end), bill);

@@ -45,7 +45,6 @@ const list = [
   { method: 'GET', route: '/health', errors: [] },
   { method: 'GET', route: '/health/history', errors: [] },
   { method: 'POST', route: '/health/recheck', errors: keptErrors },
-  { method: 'GET', route: '/usage', errors: keptErrors },
   { method: 'POST', route: '/store/backup', errors: [...readingErrors, 'store_unavailable'] },
   { method: 'POST', route: '/store/verify', errors: [...readingErrors, 'store_unavailable'] },
   { method: 'POST', route: '/store/purge', errors: [...readingErrors, 'store_unavailable'] },

@@ -1,8 +1,11 @@
+import { z } from 'zod';
 import { type Rate, type Scope, scopes } from './api-keys.js';
 import { modelNamePattern } from './values.js';
 
 /** Parsers of the values of options. Each throws an error whose message does not repeat the value. */
 
+/** Day in UTC, such as 2026-01-31. */
+export const dayQuery = z.iso.date();
 export const digestPattern = /^[0-9a-f]{64}$/i;
 export const keyNamePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 export const nameForm = 'must be 1 to 64 letters, digits and . _ -';

@@ -2,7 +2,6 @@ import { z } from 'zod';
 import { historyBody } from '../api/health.js';
 import { modelEntry, modelList } from '../api/models.js';
 import { purgeReport, storeBackup, storeReport } from '../api/store.js';
-import { usageGroups } from '../api/usage.js';
 import { versionBody } from '../api/version.js';
 import { clientText } from '../client.js';
 import { scopes } from '../config/api-keys.js';
@@ -123,16 +122,6 @@ export type RateVerdict = z.infer<typeof rateVerdict>;
 /** Body of GET /health, and whether the service accepts jobs. */
 const healthText = z.object({ text: z.string(), isUsable: z.boolean() });
 
-const day = z.string().nullable();
-/** `scopes`: scopes of the API key; null if no key is required. */
-const usageOrder = z.object({
-  client: clientText,
-  scopes: z.array(z.enum(scopes)).readonly().nullable(),
-  since: day,
-  until: day,
-  groups: z.array(z.enum(usageGroups)).readonly(),
-});
-
 /**
  * Part of a transcript. Each message begins with its role, then come its text, its images and its documents. The system
  * text comes first.
@@ -236,11 +225,6 @@ export const primaryCalls = {
   backupStore: { request: z.object({ name: z.string(), by: actor }), answer: storeBackup },
   verifyStore: { request: nothing, answer: storeReport },
   purgeClient: { request: z.object({ client: clientText, by: actor }), answer: purgeReport },
-  /**
-   * Returns the body of GET /usage: the usage of all clients for an administrator, otherwise of the client. Both days
-   * are included.
-   */
-  usage: { request: usageOrder, answer: z.object({ text: z.string() }) },
   /** `withPids`: whether to include process ids of workers. */
   health: { request: z.object({ withPids: z.boolean() }), answer: healthText },
   recheck: { request: z.object({ by: actor }), answer: healthText },

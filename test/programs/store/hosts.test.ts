@@ -1,4 +1,4 @@
-import type { UsageReport } from '../../../src/shared/api/usage.js';
+import type { UsageReport } from '../../../src/features/usage/report-form.js';
 import { until } from '../../support/basics/until.js';
 import { chat, chatOf, startListener } from '../../support/clients/chat.js';
 import { metric } from '../../support/documents/exposition.js';

@@ -1,7 +1,7 @@
 import { Budgets } from '../../../src/features/budgets/budgets.js';
 import type { LimitedUse } from '../../../src/features/budgets/limited-uses.js';
 import type { Budget } from '../../../src/features/budgets/options.js';
-import { RecentUsage } from '../../../src/primary/access/recent-usage.js';
+import { RecentUsage } from '../../../src/features/usage/recent-usage.js';
 import type { ClientText } from '../../../src/shared/client.js';
 import type { Clock } from '../../../src/shared/clock.js';
 

@@ -13,8 +13,8 @@ import { responseLimits, StoredResponses } from '../../../src/features/openai/st
 import { SearchQuota } from '../../../src/features/search/search-quota.js';
 import type { SearchServer } from '../../../src/features/search/search-server.js';
 import { searchHooks } from '../../../src/features/search/searcher.js';
+import { RecentUsage } from '../../../src/features/usage/recent-usage.js';
 import type { BoundsOf } from '../../../src/primary/access/clients.js';
-import { RecentUsage } from '../../../src/primary/access/recent-usage.js';
 import type { Capabilities, LaunchOptions, Turn, TurnEnd } from '../../../src/primary/cli/contract/adapter.js';
 import type { ModelSizes } from '../../../src/primary/cli/contract/model-rules.js';
 import type { ModelCli } from '../../../src/primary/cli/model-cli.js';

@@ -1,7 +1,7 @@
 import { SearchQuota } from '../../../src/features/search/search-quota.js';
-import { RecentUsage } from '../../../src/primary/access/recent-usage.js';
-import { UsageJournal } from '../../../src/primary/observe/usage-journal.js';
-import { UsageLedger } from '../../../src/primary/observe/usage-ledger.js';
+import { UsageJournal } from '../../../src/features/usage/journal.js';
+import { UsageLedger } from '../../../src/features/usage/ledger.js';
+import { RecentUsage } from '../../../src/features/usage/recent-usage.js';
 import type { Store } from '../../../src/primary/store/contract/store.js';
 import { noBill } from '../../../src/primary/store/contract/usage.js';
 import type { ClientText } from '../../../src/shared/client.js';
@@ -35,6 +35,7 @@ class SearchingHost {
 
   async start(): Promise<this> {
     if (this.#store.kind !== 'memory') {
+      this.#journal.awaitRestore();
       this.#journal.start();
       await this.#journal.restore();
     }

@@ -4,7 +4,6 @@ import { observeBackground } from '../../../../src/features/background/observer.
 import { FeatureHooks } from '../../../../src/primary/features/feature-hooks.js';
 import { JobEntry, type JobEntryParts } from '../../../../src/primary/jobs/job-entry.js';
 import { ClientMetrics } from '../../../../src/primary/observe/job-metrics.js';
-import { UsageLedger } from '../../../../src/primary/observe/usage-ledger.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { LogBook } from '../../../support/basics/log-book.js';
 import { jobFailed, jobRequest } from '../../../support/jobs/job-records.js';
@@ -16,7 +15,6 @@ it.each([
   'The observer of background jobs logs the end of each job, and counts only refused requests as refused: %s',
   (_, code, refused) => {
     const log = new LogBook();
-    const usage = new UsageLedger(new FakeClock());
     const clock = new FakeClock();
     const features = new FeatureHooks();
     const clients = new ClientMetrics(new Registry(), () => new Map());
@@ -28,7 +26,7 @@ it.each([
     const outcome = code === 'cancelled' ? code : 'internal_error';
     const told: unknown[] = [];
     const jobHooks = { backgroundEnded: (ended: object) => told.push(ended) };
-    const jobEntry = new JobEntry({ clientMetrics: clients, usage, features, clock } as unknown as JobEntryParts);
+    const jobEntry = new JobEntry({ clientMetrics: clients, features, clock } as unknown as JobEntryParts);
     observeBackground({ host: { log }, jobEntry, jobHooks }).ended(
       job,
       jobFailed(outcome, { failure: { code, message: '' } }),

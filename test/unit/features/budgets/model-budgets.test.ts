@@ -1,8 +1,6 @@
 import { createBudgets } from '../../../../src/features/budgets/primary.js';
 import { Clients } from '../../../../src/primary/access/clients.js';
-import { RecentUsage } from '../../../../src/primary/access/recent-usage.js';
 import type { PrimaryCore } from '../../../../src/primary/features/feature.js';
-import { UsageLedger } from '../../../../src/primary/observe/usage-ledger.js';
 import { type Bill, noBill } from '../../../../src/primary/store/contract/usage.js';
 import type { ClientText } from '../../../../src/shared/client.js';
 import { digestOf } from '../../../../src/shared/config/api-keys.js';
@@ -10,6 +8,7 @@ import { readKeysFile } from '../../../../src/shared/config/keys-file.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { keyOptions } from '../../../support/basics/key-options.js';
 import { jobDone, jobFailed, jobRequest } from '../../../support/jobs/job-records.js';
+import { UsageInMemory, usagePart } from '../../../support/jobs/usage-part.js';
 
 const period = { since: null, until: null } as const;
 const aliases: Readonly<Record<string, string>> = { best: 'opus' };
@@ -17,28 +16,27 @@ const models = ['opus', 'sonnet', 'default'];
 const cli = { adapter: { models, shortNames: ['opus', 'sonnet'] } };
 
 /** Budgets over the usage of a service with this keys file, whose aliases have a fixed list. */
-function budgetsOf(lines: readonly string[], clock = new FakeClock()) {
+function budgetsOf(lines: readonly string[], clock = new FakeClock(), store: UsageInMemory | null = null) {
   const { keys: namedKeys, faults, ...rest } = readKeysFile(lines.join('\n'), keyOptions);
   expect(faults).toEqual([]);
   const settings = { rateMaxRequests: 0, rateWindowMs: 1000, needsKey: true, apiKeys: [], namedKeys, ...rest };
-  const [clients, ledger, recentUsage] = [new Clients(settings, clock), new UsageLedger(clock), new RecentUsage(clock)];
+  const [clients, usage] = [new Clients(settings, clock), usagePart(clock, { usage: store })];
   const names = {
     resolveConfigured: (name: string) => aliases[name] ?? name,
     isModel: (name: string) => models.includes(name),
     split: (model: string) => ({ cli, model }),
     choice: { allowed: null },
   };
-  const parts = { host: { clock }, clients, recentUsage, router: { names }, usage: ledger };
+  const parts = { host: { clock }, clients, router: { names }, earlierParts: [usage] };
   const part = createBudgets(parts as unknown as PrimaryCore);
-  const counter = recentUsage.combineUsage(ledger, (...job) => [...new Set(part.addedUsageNames?.(...job))]);
   const groupsOf = (client: ClientText) => clients.countedGroupsOf(client);
   return {
-    ...{ clients, ledger, recentUsage, part },
+    ...{ clients, usage, part },
     /** Ends a job that has used one token. */
     ended: (client: ClientText, bill: Partial<Bill>, model: string | null = null) => {
       const end = model === null ? jobFailed('timeout') : jobDone({ model });
       const request = jobRequest({ client, groups: groupsOf(client) });
-      counter.jobEnded(request, end, { ...noBill, outputTokens: 1, costUsd: 1, ...bill });
+      usage.job.jobEnded(request, end, { ...noBill, outputTokens: 1, costUsd: 1, ...bill });
     },
     /** Returns the error of a job with a route to this model; null if it may start. */
     refusal: (client: ClientText, label: string | null): string | null => {
@@ -132,17 +130,18 @@ describe('A budget for one model', () => {
 
   it('is not in reports, survives a restart with the models that have answered, and is deleted with its client', async () => {
     const lines = [lineOf('ada', 'opus:tokens=1/day')];
-    const before = budgetsOf(lines);
-    before.ledger.keepGrowth();
+    const store = new UsageInMemory();
+    const before = budgetsOf(lines, new FakeClock(), store);
+    await before.usage.restored();
     before.ended('key ada', { requested: 'opus' }, 'claude-opus-9');
-    expect(before.ledger.report(null, { ...period, groups: ['client'] })).toMatchObject([{ client: 'ada' }]);
-    const after = budgetsOf(lines);
-    for (const row of before.ledger.takeGrowth()) after.ledger.restore(row);
-    await after.recentUsage.refresh({ report: (client, order) => after.ledger.report(client, order) });
+    expect(await before.usage.report(null, { ...period, groups: ['client'] })).toMatchObject([{ client: 'ada' }]);
+    await before.usage.stop();
+    const after = budgetsOf(lines, new FakeClock(), store);
+    await after.usage.restored();
     expect(after.refusal('key ada', 'claude-opus-9')).toContain('1 of 1 tokens');
-    const stored = after.ledger.report(null, { ...period, groups: ['client'], hasGroupUsage: true });
+    const stored = await after.usage.report(null, { ...period, groups: ['client'], hasGroupUsage: true });
     expect(stored.map(({ client }) => client)).toEqual(['ada', 'ada/%opus']);
-    expect(after.ledger.forget('key ada/%opus')).toBe(1);
+    expect(await after.usage.purge('key ada/%opus')).toEqual({ usage: 1 });
   });
 
   it('for a model that no program has causes a warning', () => {

@@ -1,17 +1,17 @@
 import { Registry } from 'prom-client';
 import { createBudgets, usedRatio } from '../../../../src/features/budgets/primary.js';
 import { Clients } from '../../../../src/primary/access/clients.js';
-import { RecentUsage } from '../../../../src/primary/access/recent-usage.js';
 import type { PrimaryCore } from '../../../../src/primary/features/feature.js';
 import { addFigures } from '../../../../src/primary/observe/state-metrics.js';
 import { noBill } from '../../../../src/primary/store/contract/usage.js';
-import type { LimitUse } from '../../../../src/shared/api/usage.js';
+import type { LimitUse } from '../../../../src/shared/api/limit-use.js';
 import type { ClientText } from '../../../../src/shared/client.js';
 import { type ApiKey, digestOf, plainOptions } from '../../../../src/shared/config/api-keys.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { Exposition } from '../../../support/documents/exposition.js';
 import { budgetOptions } from '../../../support/jobs/counted-budgets.js';
-import { jobRequest } from '../../../support/jobs/job-records.js';
+import { jobDone, jobRequest } from '../../../support/jobs/job-records.js';
+import { usagePart } from '../../../support/jobs/usage-part.js';
 
 it('The metric of budgets has the used share of each budget of a key, for at most 200 keys, and drops a key without a budget', async () => {
   const registry = new Registry();
@@ -58,13 +58,13 @@ it('The use of budgets is that of the own key and its group, and for an administ
     },
     clock,
   );
-  const recentUsage = new RecentUsage(clock);
-  const part = createBudgets({ host: { clock }, clients, recentUsage, router: {} } as unknown as PrimaryCore);
+  const usage = usagePart(clock);
+  const part = createBudgets({ host: { clock }, clients, earlierParts: [usage], router: {} } as unknown as PrimaryCore);
   const listed = (client: ClientText | null) => part.limitUsesOf?.(client).map((use) => use.client);
   expect(listed(null)).toEqual(['@biology', '@*', 'ada', 'bob']);
   expect(listed('key ada/x')).toEqual(['ada', '@biology']);
   expect(listed('user eve')).toEqual([]);
-  recentUsage.jobEnded({ client: 'key ada' }, { ...noBill, outputTokens: 5 });
+  usage.job.jobEnded(jobRequest({ client: 'key ada' }), jobDone(), { ...noBill, outputTokens: 5 });
   const start = (client: ClientText) => part.job?.start?.(jobRequest({ client }));
   expect(() => start('key ada/x')).toThrow('the daily budget of the API key is used up: 5 of 5 tokens');
   expect(() => start('key bob')).toThrow('the daily budget of the service is used up');

@@ -31,7 +31,7 @@ it('Many members are enrolled with their former clients, which are read once', a
       },
     },
     now: () => clock.now(),
-    usageJournal: {} as never,
+    usage: {} as never,
   });
   const logins = Array.from({ length: 500 }, (_, index) => `u${index}`);
   await courses.enrol({ client: 'key root', isAdmin: true, requestId: 'r' }, 'bio101', logins, {});
@@ -72,7 +72,7 @@ it('The members of 100 courses with 5,000 people are found in one pass over the 
       update: () => Promise.reject(new Error('not called')),
     },
     now: () => 0,
-    usageJournal: { report: async () => [] } as never,
+    usage: { report: async () => [] } as never,
   });
   expect(courses.present).toHaveLength(5000);
   expect(reads).toBe(1);

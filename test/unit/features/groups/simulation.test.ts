@@ -2,7 +2,6 @@ import { createBudgets } from '../../../../src/features/budgets/primary.js';
 import { createGroups } from '../../../../src/features/groups/primary.js';
 import { Reservations } from '../../../../src/features/reservations/reservations.js';
 import { Clients, clientBounds } from '../../../../src/primary/access/clients.js';
-import { RecentUsage } from '../../../../src/primary/access/recent-usage.js';
 import type { PrimaryCore, PrimaryPart } from '../../../../src/primary/features/feature.js';
 import type { Ticket } from '../../../../src/primary/jobs/ticket.js';
 import { WaitingRoom } from '../../../../src/primary/jobs/waiting-room.js';
@@ -17,6 +16,7 @@ import type { JobRequest } from '../../../../src/shared/job.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { keyOptions } from '../../../support/basics/key-options.js';
 import { LogBook } from '../../../support/basics/log-book.js';
+import { usagePart } from '../../../support/jobs/usage-part.js';
 
 const [day, stepMs, slots] = [86_400_000, 30_000, 4];
 /** Tokens of each job, which takes one step. */
@@ -62,7 +62,7 @@ class SimulatedDay {
   readonly start = this.midnight - day / 2;
   readonly members = createMembers(this.start);
   readonly #clients: Clients;
-  readonly #usage = new RecentUsage(this.clock);
+  readonly #usage = usagePart(this.clock);
   readonly #room: WaitingRoom;
   readonly #parts: readonly PrimaryPart[];
   readonly #reservations: Reservations;
@@ -91,7 +91,7 @@ class SimulatedDay {
       ...{ place: { shared: null, path: null, place: 'memory' }, log: new LogBook() },
     });
     const router = { names: { resolveConfigured: (name: string) => name } };
-    const core = { host: { clock: this.clock }, clients: this.#clients, recentUsage: this.#usage, router };
+    const core = { host: { clock: this.clock }, clients: this.#clients, earlierParts: [this.#usage], router };
     this.#parts = [createBudgets, createGroups].map((create) => create(core as unknown as PrimaryCore));
   }
 
@@ -173,7 +173,7 @@ class SimulatedDay {
     for (const [ticket, { member, request, hasStarted }] of this.#open) {
       if (!hasStarted) continue;
       member.jobs++;
-      this.#usage.jobEnded(request, { ...noCharge, outputTokens: tokens });
+      this.#usage.recent.jobEnded(request, { ...noCharge, outputTokens: tokens });
       this.#end(ticket);
     }
   }

@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import { type ExportCore, type ExportEnd, exportOf } from '../../../../src/features/retention/export.js';
 import { deliveryTable } from '../../../../src/features/webhooks/deliveries.js';
 import { Clients } from '../../../../src/primary/access/clients.js';
-import { UsageLedger } from '../../../../src/primary/observe/usage-ledger.js';
 import { memoryStore } from '../../../../src/primary/store/memory/memory-store.js';
 import type { ClientText } from '../../../../src/shared/client.js';
 import { loadConfig } from '../../../../src/shared/config/config.js';
@@ -10,6 +9,7 @@ import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { keyOptions } from '../../../support/basics/key-options.js';
 import { recordedAnswer } from '../../../support/jobs/claims.js';
 import { jobRequest, plainForm } from '../../../support/jobs/job-records.js';
+import { usagePart } from '../../../support/jobs/usage-part.js';
 import { StoreHarness } from '../../../support/stores/conversations.js';
 import { deliveriesIn, deliveryOf } from '../../../support/stores/delivery-store-contract.js';
 import { batchOf, fileOf } from '../../../support/stores/file-store-contract.js';
@@ -30,7 +30,7 @@ async function filled() {
   const harness = new StoreHarness({ maxConversations: 1000 });
   const store = memoryStore([deliveryTable]);
   const clock = new FakeClock();
-  const usage = new UsageLedger(clock);
+  const part = usagePart(clock);
   for (let count = 0; count < 101; count++) harness.chat();
   for (const owner of [client, 'key bob'] as const) {
     const at = { createdAt: 5, expiresAt: 1e15 };
@@ -44,12 +44,12 @@ async function filled() {
     await store.files.addBatch(batchOf(`batch-${owner}`, { client: owner }));
     const answer = recordedAnswer(`answer for ${owner}`);
     await store.answers.keep({ client: owner, key: `key-${owner}` }, { digest: 'd', answer }, 5);
-    usage.countRefusal(owner);
+    part.countRefusal(owner);
   }
   const recordsOf = (owner: ClientText) => ({ lent_key: [{ id: `lent-${owner}` }] });
   const config = { readBack: true, keyOptions };
   const clients = new Clients(await loadConfig({}, async () => ''), clock);
-  return { store, conversations: harness.store, usageJournal: usage, clients, recordsOf, config };
+  return { store, conversations: harness.store, usage: part, clients, recordsOf, config };
 }
 
 describe('An export', () => {

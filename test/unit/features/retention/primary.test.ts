@@ -7,6 +7,7 @@ import { memoryStore } from '../../../../src/primary/store/memory/memory-store.j
 import { loadConfig } from '../../../../src/shared/config/config.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { keyOptions } from '../../../support/basics/key-options.js';
+import { usagePart } from '../../../support/jobs/usage-part.js';
 
 const notices: StoredKind = {
   ...{ kind: 'notices', content: 'amounts', place: 'redis', keptMs: 1500, until: 'a while', readers: ['admin'] },
@@ -19,7 +20,7 @@ describe('The retention of a primary', () => {
     const part = createRetention({
       config,
       host: { clock: new FakeClock() },
-      storedKinds: () => [notices],
+      ...{ storedKinds: () => [notices], earlierParts: [usagePart(new FakeClock())] },
       mayStore: () => true,
     } as unknown as PrimaryCore);
     const body = retentionBody.parse(await part.handlers.retention?.({} as never));
@@ -35,7 +36,7 @@ describe('The retention of a primary', () => {
       const part = createRetention({
         config,
         host: { clock: new FakeClock() },
-        storedKinds: () => kinds,
+        ...{ storedKinds: () => kinds, earlierParts: [usagePart(new FakeClock())] },
         mayStore: () => true,
       } as unknown as PrimaryCore);
       return retentionBody.parse(await part.handlers.retention?.({} as never)).data.map(({ kind }) => kind);
@@ -49,7 +50,7 @@ describe('The retention of a primary', () => {
     const part = createRetention({
       config: { readBack: false, keyOptions },
       store: memoryStore([]),
-      ...{ usageJournal: { report: () => [] }, clients: new Clients(config, clock), recordsOf: () => ({}) },
+      ...{ earlierParts: [usagePart(clock)], clients: new Clients(config, clock), recordsOf: () => ({}) },
       yieldInOrder: async () => {},
       host: { clock },
       beforeAct: async (act: unknown) => void acts.push(act),

@@ -1,6 +1,6 @@
 import { Notices, needsNotice } from '../../../../src/features/webhooks/notices.js';
 import type { Notice } from '../../../../src/features/webhooks/webhooks.js';
-import type { LimitUse } from '../../../../src/shared/api/usage.js';
+import type { LimitUse } from '../../../../src/shared/api/limit-use.js';
 import type { JobForm } from '../../../../src/shared/background.js';
 import type { QuotaWindow } from '../../../../src/shared/health.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';

@@ -22,11 +22,10 @@ function createHandlers(services: object = {}) {
     countBudgetRefusal: () => told.push('refused by its budget'),
     countRateLimited: () => told.push('rate limited'),
   };
-  const usage = { countRefusal: (client: ClientText) => told.push(`refused ${client}`) };
   const clientMetrics = { countRefusal: () => told.push('refused client') };
   const catalog = { resolveRequest: (request: JobRequest) => request };
   const clients = { checkAccess: () => {}, countedGroupsOf: () => [], recordPerson: () => {} };
-  const figures = { jobMetrics, usage, clients, clientMetrics };
+  const figures = { jobMetrics, clients, clientMetrics };
   const base = {
     clock: { now: () => 0 },
     phase: () => 'ready',
@@ -35,7 +34,7 @@ function createHandlers(services: object = {}) {
     turnGate: oneHostGate,
     catalog,
   };
-  const counting = { ...noHooks, countRefusal: () => told.push('refused in features') };
+  const counting = { ...noHooks, countRefusal: (client: string) => told.push(`refused ${client} in features`) };
   const features = { ...counting, ...(services as { readonly features?: object }).features };
   const all = { ...base, ...figures, ...services, features };
   const jobEntry = new JobEntry(all as unknown as JobEntryParts);
@@ -80,18 +79,18 @@ describe('A job that a worker requests', () => {
       expect(told).toEqual(['run']);
     } else {
       await expect(running).rejects.toMatchObject({ code: 'shutting_down', retryAfterSeconds: 7 });
-      expect(told).toEqual(['refused', 'refused in features', 'refused key a', 'refused client']);
+      expect(told).toEqual(['refused', 'refused key a in features', 'refused client']);
     }
   });
 
   it('is counted if a worker has refused it', async () => {
     const { handlers, told } = createHandlers({ drainSecondsLeft: () => 7 });
     expect(await handlers.refusedDraining({ client: 'key alice' })).toEqual({ retryAfterSeconds: 7 });
-    expect(told).toEqual(['refused', 'refused in features', 'refused key alice', 'refused client']);
+    expect(told).toEqual(['refused', 'refused key alice in features', 'refused client']);
   });
 
   it.each([
-    [new RelayError('concurrency_limited', 'full'), ['refused in features', 'refused key a', 'refused client']],
+    [new RelayError('concurrency_limited', 'full'), ['refused key a in features', 'refused client']],
     [invalid('prompt', 'is too long'), []],
   ])('is counted for its client if and only if it was refused for lack of space: %s', async (failure, counted) => {
     const run = () => {
@@ -111,7 +110,7 @@ describe('A job that a worker requests', () => {
     await expect(handlers.run(jobRequest(), signal)).rejects.toBe(spent);
     const form = { route: '/ask', model: null, isStructured: false } as const;
     await expect(handlers.accept({ job: jobRequest(), form })).rejects.toBe(spent);
-    const counted = ['refused by its budget', 'refused in features', 'refused key a', 'refused client'];
+    const counted = ['refused by its budget', 'refused key a in features', 'refused client'];
     expect(told).toEqual([...counted, ...counted]);
   });
 
@@ -159,7 +158,7 @@ describe('A job that a worker requests', () => {
 
 it.each([
   [true, []],
-  [false, ['rate limited', 'refused in features', 'refused address 192.0.2.1', 'refused client']],
+  [false, ['rate limited', 'refused address 192.0.2.1 in features', 'refused client']],
 ])('A request from an address is counted if its rate window is used up (allowed: %p)', async (isAllowed, counted) => {
   const verdict = { isAllowed, remaining: 0, resetSeconds: 9 };
   const { handlers, told } = createHandlers({ rateLimit: { takeRequest: async () => verdict } });
@@ -194,23 +193,5 @@ describe('The health', () => {
   it('has a history since a given time', async () => {
     const { handlers } = createHandlers({ status: { history: (since: number | null) => ({ since }) } });
     expect(await handlers.history({ since: 5, withPids: true })).toEqual({ since: 5 });
-  });
-});
-
-describe('The usage', () => {
-  it.each<[scopes: ('admin' | 'ask' | 'chat')[] | null, client: ClientText | null]>([
-    [['admin'], null],
-    [['ask', 'chat'], 'user bob'],
-    [['ask', 'chat'], 'key ada/x'],
-    [null, 'user bob'],
-  ])('contains all clients for an admin, else only the one that asks (scopes: %p, %p)', async (scopes, client) => {
-    const { handlers } = createHandlers({
-      usage: { report: (...call: unknown[]) => [call] },
-      features: { limitUsesOf: (asking: string | null) => [asking] },
-    });
-    const period = { since: '2026-01-01', until: null, groups: ['client' as const] };
-    const { text } = await handlers.usage({ client: client ?? 'user bob', scopes, ...period });
-    const rows = [[client, period]];
-    expect(JSON.parse(text)).toMatchObject({ caller: { scopes }, budgets: [client], usage: rows });
   });
 });

@@ -1,6 +1,5 @@
 import { Removals } from '../../../../src/primary/access/removals.js';
 import { type PurgedParts, purgeClient, storeUpkeep } from '../../../../src/primary/api/purge-client.js';
-import { UsageLedger } from '../../../../src/primary/observe/usage-ledger.js';
 import type { StoreUpkeep } from '../../../../src/primary/store/contract/store.js';
 import { noBill } from '../../../../src/primary/store/contract/usage.js';
 import { memoryUpkeep } from '../../../../src/primary/store/memory/memory-store.js';
@@ -12,6 +11,7 @@ import type { JobRequest } from '../../../../src/shared/job.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { LogBook } from '../../../support/basics/log-book.js';
 import { jobDone, jobRequest } from '../../../support/jobs/job-records.js';
+import { usagePart } from '../../../support/jobs/usage-part.js';
 import { StoreHarness } from '../../../support/stores/conversations.js';
 
 function createParts(upkeep: StoreUpkeep) {
@@ -19,17 +19,19 @@ function createParts(upkeep: StoreUpkeep) {
   const done: string[] = [];
   const endSessionsOf = (isAmong: (client: ClientText) => boolean) =>
     void done.push(...(['key alice', 'key bob'] as const).filter(isAmong).map((client) => `processes of ${client}`));
+  const purge = (client: ClientText) => {
+    done.push('store');
+    return upkeep.purge(client);
+  };
   const parts: PurgedParts = {
     conversations: harness.store,
-    features: { purge: async () => ({ jobs: 3 }) },
-    usage: {
-      forget: () => {
-        done.push('forget');
-        return 1;
+    features: {
+      purge: async () => {
+        done.push('features');
+        return { jobs: 3, usage: 1 };
       },
     },
-    usageJournal: { add: async () => void done.push('add') },
-    store: { upkeep: { ...upkeep, copies: async () => ['old.db'] } },
+    store: { upkeep: { ...upkeep, copies: async () => ['old.db'], purge } },
     clis: [{ pool: { endSessionsOf } }],
   };
   return { parts, harness, done };
@@ -49,7 +51,7 @@ describe('A client that is purged', () => {
       copies: ['old.db'],
     });
     expect(harness.store.counts.conversations).toBe(0);
-    expect(done).toEqual(['processes of key alice', 'add', 'forget']);
+    expect(done).toEqual(['processes of key alice', 'features', 'store']);
     harness.chat();
     expect((await purgeClient(parts, 'key bob')).removed.conversations).toBe(0);
     expect(harness.store.counts.conversations).toBe(1);
@@ -78,8 +80,8 @@ describe('A client that is purged', () => {
 it('A purge of a person also removes the data of the own keys, even deleted ones, and of no other client', async () => {
   const purged: string[] = [];
   const removals = new Removals();
-  const ledger = new UsageLedger(new FakeClock());
-  for (const client of ['sso ada', 'sso ada/old~1', 'sso eve/ada~1', 'key ada'] as const) ledger.countRefusal(client);
+  const usage = usagePart(new FakeClock());
+  for (const client of ['sso ada', 'sso ada/old~1', 'sso eve/ada~1', 'key ada'] as const) usage.countRefusal(client);
   const upkeep: StoreUpkeep = {
     ...memoryUpkeep({}),
     clientsWith: async (owner) => (owner === 'sso ada' ? ['sso ada/new~2/phone'] : []),
@@ -90,10 +92,6 @@ it('A purge of a person also removes the data of the own keys, even deleted ones
     },
   };
   const { parts } = createParts(upkeep);
-  const usageJournal = {
-    ...parts.usageJournal,
-    report: (...order: Parameters<UsageLedger['report']>) => ledger.report(...order),
-  };
   const acts: OperatorAct[] = [];
   const callers: { request: JobRequest; cut: () => void }[] = [];
   const cut = () => void callers.pop();
@@ -104,10 +102,11 @@ it('A purge of a person also removes the data of the own keys, even deleted ones
     background: { cancel: () => void cancelled.push(client) },
   }));
   const { purgeClient: purge } = storeUpkeep({
-    ...{ ...parts, usageJournal, clients: { keyClients: ['key ada', 'sso ada/new~2', 'made ada~3'] } },
+    ...{ ...parts, clients: { keyClients: ['key ada', 'sso ada/new~2', 'made ada~3'] } },
     ...{ config: await loadConfig({}, async () => ''), host: { clock: new FakeClock(), log: new LogBook() } },
     features: {
-      ...parts.features,
+      purge: (client) => usage.purge(client),
+      clientsWith: (owner) => usage.clientsWith(owner),
       beforeAct: async (act) => void acts.push(act),
       removeClients: async (isAmong) => ({ keys: (['sso ada/new~2', 'made ada~3'] as const).filter(isAmong).length }),
     },
@@ -118,7 +117,7 @@ it('A purge of a person also removes the data of the own keys, even deleted ones
   });
   const by = { client: 'key root' as const, isAdmin: true, requestId: '1' };
   const clients = ['sso ada', 'sso ada/new~2', 'sso ada/old~1', 'sso ada/new~2/phone'];
-  const removed = { files: 4, keys: 1 };
+  const removed = { files: 4, keys: 1, usage: 2 };
   expect(await purge({ client: 'sso ada', by })).toMatchObject({ client: 'sso ada', clients, removed });
   expect(purged).toEqual(clients);
   expect([removals.has('sso ada'), removals.has('sso ada/new~2')]).toEqual([false, false]);
@@ -127,7 +126,8 @@ it('A purge of a person also removes the data of the own keys, even deleted ones
     { act: 'client_purged', ...target },
     { act: 'client_purge_ended', ...target, counts: removed },
   ]);
-  ledger.jobEnded({ client: 'key ada' }, jobDone(), noBill, ['key ada/%opus']);
+  usage.countAlso(() => ['key ada/%opus']);
+  usage.job.jobEnded(jobRequest({ client: 'key ada' }), jobDone(), noBill);
   expect((await purge({ client: 'key ada', by })).clients).toEqual(['key ada']);
   expect(purged.slice(4)).toEqual(['key ada', 'key ada/%opus']);
 });

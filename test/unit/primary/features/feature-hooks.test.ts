@@ -4,7 +4,7 @@ import type { PrimaryPart } from '../../../../src/primary/features/feature.js';
 import { FeatureHooks } from '../../../../src/primary/features/feature-hooks.js';
 import { addFigures } from '../../../../src/primary/observe/state-metrics.js';
 import type { JobRecord } from '../../../../src/primary/store/contract/jobs.js';
-import type { LimitUse } from '../../../../src/shared/api/usage.js';
+import type { LimitUse } from '../../../../src/shared/api/limit-use.js';
 import { metricPrefix } from '../../../../src/shared/metrics.js';
 import { jobDone, jobRequest, plainForm } from '../../../support/jobs/job-records.js';
 

@@ -3,11 +3,9 @@ import { LearnedSizes } from '../../../../src/primary/cli/model-sizes.js';
 import { FeatureHooks } from '../../../../src/primary/features/feature-hooks.js';
 import { ClientMetrics, JobMetrics } from '../../../../src/primary/observe/job-metrics.js';
 import { observeJobs } from '../../../../src/primary/observe/observers.js';
-import { UsageLedger } from '../../../../src/primary/observe/usage-ledger.js';
 import { noBill } from '../../../../src/primary/store/contract/usage.js';
 import { type CliReason, callerDied } from '../../../../src/shared/errors.js';
 import type { JobFailed } from '../../../../src/shared/job.js';
-import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { LogBook } from '../../../support/basics/log-book.js';
 import { Exposition } from '../../../support/documents/exposition.js';
 import { jobDone, jobFailed, jobRequest } from '../../../support/jobs/job-records.js';
@@ -23,18 +21,17 @@ describe('The observer of jobs', () => {
     const refusals = { queue_full: 0, client_bound: 0, conversations_busy: 0 };
     const jobs = new JobMetrics(registry, () => refusals, ['claude', 'codex']);
     const log = new LogBook();
-    const usage = new UsageLedger(new FakeClock());
     const clients = new ClientMetrics(registry, () => new Map());
     const sizes = new LearnedSizes(null, log);
     const ended: unknown[] = [];
     const features = new FeatureHooks([{ handlers: {}, job: { jobEnded: (...job) => ended.push(job) } }]);
-    const observer = observeJobs({ jobs, clients, usage, features, sizes, log });
+    const observer = observeJobs({ jobs, clients, features, sizes, log });
     const read = async () => new Exposition(await registry.metrics());
-    return { observer, log, usage, ended, read };
+    return { observer, log, ended, read };
   }
 
   it('counts the jobs and figures it receives', async () => {
-    const { observer, usage, ended, read } = createObserver();
+    const { observer, ended, read } = createObserver();
     observer.jobStarted(500);
     observer.firstDelta(jobRequest(), 250);
     observer.jobEnded(jobRequest(), jobDone(), true, noBill);
@@ -43,7 +40,6 @@ describe('The observer of jobs', () => {
     expect(scrape.value('time_to_first_delta_seconds_sum{operation="ask"}')).toBe(0.25);
     expect(scrape.value('jobs_total{operation="ask",outcome="ok"}')).toBe(1);
     expect(scrape.value('client_jobs_total{client="other",outcome="ok"}')).toBe(1);
-    expect(usage.report(null, { since: null, until: null })).toMatchObject([{ client: 'a', jobs: { ok: 1 } }]);
     expect(ended).toEqual([[jobRequest(), jobDone(), noBill]]);
   });
 

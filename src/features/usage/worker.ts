@@ -1,4 +1,9 @@
 import type { Request } from 'express';
+import { invalid } from '../../shared/errors.js';
+import type { WorkerCore, WorkerPart } from '../../worker/features/feature.js';
+import type { AsyncHandler } from '../../worker/http/exchange.js';
+import { sendTyped, sendWritten } from '../../worker/http/responses.js';
+import { usageCsv } from './csv.js';
 import {
   defaultGroups,
   groupsForm,
@@ -7,14 +12,15 @@ import {
   readPeriodDay,
   type UsageGroup,
   type UsageReport,
-} from '../../shared/api/usage.js';
-import { usageCsv } from '../../shared/api/usage-csv.js';
-import { invalid } from '../../shared/errors.js';
-import type { AsyncHandler, Primary } from '../http/exchange.js';
-import { sendTyped, sendWritten } from '../http/responses.js';
+} from './report-form.js';
+import { type calls, route } from './shared.js';
+
+export function createPart({ primary, guards }: WorkerCore<typeof calls>): WorkerPart {
+  return { routes: [{ route, get: [guards.mayCall, getUsage(primary)] }] };
+}
 
 /** Returns the usage of all clients to a key with the scope `admin`, otherwise of the client, as JSON or CSV. */
-export function getUsage(primary: Primary): AsyncHandler {
+function getUsage(primary: WorkerCore<typeof calls>['primary']): AsyncHandler {
   return async (req, res) => {
     const { since, until } = periodOf(req.query);
     const groups = groupsOf(req.query);

@@ -1,9 +1,21 @@
+import { alignColumns } from '../../command/base/columns.js';
+import {
+  type CommandArguments,
+  type CommandContext,
+  clientFor,
+  exitCodes,
+  show,
+  usageError,
+} from '../../command/base/command.js';
+import type { LimitAmount, LimitUse } from '../../shared/api/limit-use.js';
+import { usageFigureNames, usageFigures } from '../../shared/tables/usage-figures.js';
+import { formatDuration, formatNumber } from '../../shared/text/format.js';
+import { escaped, type Paint } from '../../shared/text/paint.js';
+import { jobCounts, usageCsv } from './csv.js';
 import {
   defaultGroups,
   figureIn,
   groupsForm,
-  type LimitAmount,
-  type LimitUse,
   monthQuery,
   periodForm,
   readGroups,
@@ -11,60 +23,25 @@ import {
   type UsageGroup,
   type UsageReport,
   type UsageRow,
-  usageGroups,
   usageReport,
-} from '../../shared/api/usage.js';
-import { jobCounts, usageCsv } from '../../shared/api/usage-csv.js';
-import { usageFigureNames, usageFigures } from '../../shared/tables/usage-figures.js';
-import { formatDuration, formatNumber } from '../../shared/text/format.js';
-import { escaped, type Paint } from '../../shared/text/paint.js';
-import { alignColumns } from '../base/columns.js';
-import { addressFlags, type Command, type CommandArguments, clientFor, jsonFlag, show } from '../base/command.js';
-import { exitCodes, usageError } from '../base/errors.js';
+} from './report-form.js';
+import { route } from './shared.js';
 
-export const usage: Command = {
-  name: 'usage',
-  synopsis: '',
-  summary: 'show the usage by client, model, account, day or month',
-  flags: {
-    by: {
-      type: 'string',
-      placeholder: '<groups>',
-      description: `sum up by one or more of ${usageGroups.join(', ')}, separated by commas; default: day,client, with --month month,client`,
-    },
-    month: { type: 'string', placeholder: '<month>', description: 'only this month in UTC, such as 2026-01' },
-    since: {
-      type: 'string',
-      placeholder: '<day>',
-      description: 'first day or month in UTC, such as 2026-01-31; default: all',
-    },
-    until: { type: 'string', placeholder: '<day>', description: 'last day or month in UTC; default: today' },
-    csv: { type: 'boolean', description: 'print CSV' },
-    ...jsonFlag,
-    ...addressFlags,
-  },
-  maxPositionals: 0,
-  notes: ['Without the scope admin, only your own usage is shown.'],
-  examples: [
-    'prompt-relay usage',
-    'prompt-relay usage --since 2026-01-01 --until 2026-01-31 --json',
-    'prompt-relay usage --by client,model --month 2026-01 --csv > january.csv',
-  ],
-  run: async (args, context) => {
-    if (args.has('csv') && args.has('json')) throw usageError('usage', 'use --csv or --json, not both');
-    const groups = groupsOf(args);
-    const group = groups === defaultGroups ? {} : { group: groups.join(',') };
-    const period = periodOf(args);
-    const query = new URLSearchParams({ ...group, ...period });
-    const path = query.size === 0 ? '/usage' : `/usage?${query}`;
-    const report = await (await clientFor(args, context)).getState(path, usageReport);
-    const nothing = Object.keys(period).length === 0 ? 'No jobs yet.' : 'No jobs in this period.';
-    const render = (paint: Paint) => renderUsage(report, groups, nothing, paint);
-    if (!args.has('csv')) return show(args, context.terminal, report, render);
-    await context.terminal.writeUntrusted(usageCsv(report.usage, groups));
-    return exitCodes.ok;
-  },
-};
+/** Prints the usage. Resolves with the exit code. */
+export async function showUsage(args: CommandArguments, context: CommandContext): Promise<number> {
+  if (args.has('csv') && args.has('json')) throw usageError('usage', 'use --csv or --json, not both');
+  const groups = groupsOf(args);
+  const group = groups === defaultGroups ? {} : { group: groups.join(',') };
+  const period = periodOf(args);
+  const query = new URLSearchParams({ ...group, ...period });
+  const path = query.size === 0 ? route : `${route}?${query}`;
+  const report = await (await clientFor(args, context)).getState(path, usageReport);
+  const nothing = Object.keys(period).length === 0 ? 'No jobs yet.' : 'No jobs in this period.';
+  const render = (paint: Paint) => renderUsage(report, groups, nothing, paint);
+  if (!args.has('csv')) return show(args, context.terminal, report, render);
+  await context.terminal.writeUntrusted(usageCsv(report.usage, groups));
+  return exitCodes.ok;
+}
 
 function groupsOf(args: CommandArguments): readonly UsageGroup[] {
   const text = args.value('by') ?? (args.has('month') ? 'month,client' : undefined);

@@ -1,8 +1,3 @@
-import type { UsageRow } from '../../shared/api/usage.js';
-import { setNewest } from '../../shared/bounded-map.js';
-import { type ClientText, groupUsage, type UsageName, usedModelIn } from '../../shared/client.js';
-import type { Clock } from '../../shared/clock.js';
-import type { JobEnd, JobRequest } from '../../shared/job.js';
 import {
   type Bill,
   chargeIn,
@@ -14,9 +9,14 @@ import {
   monthOf,
   noAmounts,
   type UsageDelta,
-} from '../store/contract/usage.js';
-import { foldDays, UsageRows } from '../store/contract/usage-rows.js';
-import { noJobs, queryOf, type ReportOrder, reportOf } from './usage-report.js';
+} from '../../primary/store/contract/usage.js';
+import { foldDays, UsageRows } from '../../primary/store/contract/usage-rows.js';
+import { setNewest } from '../../shared/bounded-map.js';
+import { type ClientText, groupUsage, type UsageName, usedModelIn } from '../../shared/client.js';
+import type { Clock } from '../../shared/clock.js';
+import type { JobEnd, JobRequest } from '../../shared/job.js';
+import { noJobs, queryOf, type ReportOrder, reportOf } from './report.js';
+import type { UsageRow } from './report-form.js';
 
 /** Maximum number of rows of all days. Beyond it, the oldest day is added to its month. */
 const maxDayRows = 20_000;

@@ -1,4 +1,4 @@
-import { readGroups, readPeriodDay } from '../../../../src/shared/api/usage.js';
+import { readGroups, readPeriodDay } from '../../../../src/features/usage/report-form.js';
 
 it('The groups of usage are in the order of the columns, and each is named once', () => {
   expect(readGroups('model, client,month,client')).toEqual(['month', 'client', 'model']);

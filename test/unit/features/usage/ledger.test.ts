@@ -1,4 +1,4 @@
-import { UsageLedger } from '../../../../src/primary/observe/usage-ledger.js';
+import { UsageLedger } from '../../../../src/features/usage/ledger.js';
 import {
   type Bill,
   noBill,

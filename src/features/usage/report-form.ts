@@ -1,14 +1,18 @@
 import { z } from 'zod';
-import { clientKinds, limitKinds } from '../client.js';
-import { scopes } from '../config/api-keys.js';
-import { lastDayOf, periods } from '../days.js';
-import { outcomes } from '../job.js';
-import { type UsageFigure, type UsageFigureTable, usageFigureNames, usageFigures } from '../tables/usage-figures.js';
+import { callerBody } from '../../shared/api/caller.js';
+import { limitUse } from '../../shared/api/limit-use.js';
+import { clientKinds } from '../../shared/client.js';
+import { dayQuery } from '../../shared/config/key-values.js';
+import { lastDayOf } from '../../shared/days.js';
+import { outcomes } from '../../shared/job.js';
+import {
+  type UsageFigure,
+  type UsageFigureTable,
+  usageFigureNames,
+  usageFigures,
+} from '../../shared/tables/usage-figures.js';
 
 const count = z.int().nonnegative();
-
-/** Day in UTC, such as 2026-01-31. */
-export const dayQuery = z.iso.date();
 
 /** Month in UTC, such as 2026-01. */
 export const monthQuery = z.string().regex(/^\d{4}-(0[1-9]|1[0-2])$/);
@@ -108,50 +112,9 @@ export function figureIn(row: UsageRow, name: UsageFigure): number | null {
   return fields[field] as number | null;
 }
 
-const amount = z.strictObject({
-  max: z.number().positive(),
-  used: z.number().nonnegative(),
-  period: z.enum(periods),
-  resets_at: z.iso.datetime({ precision: 3 }).meta({ description: 'The end of the period, in UTC.' }),
-});
-export type LimitAmount = z.infer<typeof amount>;
-
-const limitUse = z
-  .strictObject({
-    client: z.string().meta({
-      description:
-        'Name of the API key, whose sub-clients are counted with it, or of the person, with the own keys; or `@` and the name of a group, or `@*` for the whole service.',
-    }),
-    kind: z.enum(limitKinds),
-    model: z
-      .string()
-      .optional()
-      .meta({ description: 'The only model whose jobs count, as the keys file names it; missing if all jobs count.' }),
-    resets_at: z.iso.datetime({ precision: 3 }).meta({ description: 'The earlier `resets_at` of both budgets.' }),
-    tokens: amount
-      .nullable()
-      .meta({ description: 'Input and output tokens of this period; null without such a budget.' }),
-    cost_usd: amount.nullable(),
-  })
-  .meta({ id: 'BudgetUse' });
-export type LimitUse = z.infer<typeof limitUse>;
-
-const usageCaller = z
-  .strictObject({
-    client: z.string().meta({ description: 'Name of the API key or local user, or the address.' }),
-    kind: z.enum(clientKinds),
-    scopes: z
-      .array(z.enum(scopes))
-      .readonly()
-      .nullable()
-      .meta({ description: 'Of the API key; null if the service needs no key.' }),
-  })
-  .meta({ id: 'UsageCaller' });
-export type UsageCaller = z.infer<typeof usageCaller>;
-
 export const usageReport = z
   .strictObject({
-    caller: usageCaller.meta({ description: 'The identity of the caller.' }),
+    caller: callerBody.meta({ description: 'The identity of the caller.' }),
     usage: z.array(usageRow),
     budgets: z.array(limitUse).optional().meta({
       description:

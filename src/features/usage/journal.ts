@@ -1,10 +1,10 @@
-import type { UsageRow } from '../../shared/api/usage.js';
+import type { UsageDelta, UsageStore } from '../../primary/store/contract/usage.js';
 import type { ClientText } from '../../shared/client.js';
 import type { Clock, StopTimer } from '../../shared/clock.js';
 import { storeUnavailable } from '../../shared/errors.js';
-import type { UsageDelta, UsageStore } from '../store/contract/usage.js';
-import type { UsageLedger } from './usage-ledger.js';
-import { queryOf, type ReportOrder, reportOf } from './usage-report.js';
+import type { UsageLedger } from './ledger.js';
+import { queryOf, type ReportOrder, reportOf } from './report.js';
+import type { UsageRow } from './report-form.js';
 
 /** Interval of writes: usage after the last write is lost if the service is killed. */
 const betweenAddsMs = 1000;
@@ -32,16 +32,20 @@ export class UsageJournal {
     this.#clock = clock;
   }
 
-  /** Starts writing usage to the journal periodically. */
-  start(): void {
+  /** Makes reports wait until `restore` has read the usage of earlier services. Usage counted until then is written later. */
+  awaitRestore(): void {
     this.#state = 'waiting';
     this.#ledger.keepGrowth();
-    this.#stop = this.#clock.every(betweenAddsMs, () => void this.add());
+  }
+
+  /** Starts writing usage to the journal periodically. */
+  start(): void {
+    if (this.#state !== 'unused') this.#stop = this.#clock.every(betweenAddsMs, () => void this.add());
   }
 
   /** Reads the usage of earlier services, once. Rejects with a StoreFault. */
   async restore(): Promise<void> {
-    if (this.#state === 'whole') return;
+    if (this.#state !== 'waiting') return;
     const rows: UsageDelta[] = [];
     for await (const row of this.#journal.restore()) rows.push(row);
     for (const row of rows) this.#ledger.restore(row);

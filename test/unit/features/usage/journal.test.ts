@@ -1,5 +1,5 @@
-import { UsageJournal } from '../../../../src/primary/observe/usage-journal.js';
-import { UsageLedger } from '../../../../src/primary/observe/usage-ledger.js';
+import { UsageJournal } from '../../../../src/features/usage/journal.js';
+import { UsageLedger } from '../../../../src/features/usage/ledger.js';
 import type { Period, UsageDelta, UsageStore } from '../../../../src/primary/store/contract/usage.js';
 import { noBill } from '../../../../src/primary/store/contract/usage.js';
 import { storeUnavailable } from '../../../../src/shared/errors.js';
@@ -31,6 +31,7 @@ async function createUsage(kept: readonly UsageDelta[] = []) {
   const ledger = new UsageLedger(clock);
   const journal = Object.assign(new Batches(), { kept });
   const usage = new UsageJournal(ledger, journal, clock);
+  usage.awaitRestore();
   usage.start();
   await usage.restore();
   const answer = () => ledger.jobEnded(jobRequest({ client: 'key alice' }), jobDone(), noBill);
@@ -98,6 +99,7 @@ it('The usage of a service whose store has not been read yet is not reported, an
   const [row] = journal.given[0] ?? [];
   if (row === undefined) throw new Error('nothing was added');
   const next = new UsageJournal(ledger, Object.assign(journal, { kept: [row] }), clock);
+  next.awaitRestore();
   next.start();
   expect(() => next.report(null, always)).toThrow(storeUnavailable().message);
   await next.restore();

@@ -1,5 +1,5 @@
-import { type UsageFigure, usageFigureNames, usageFigures } from '../tables/usage-figures.js';
-import { figureIn, type UsageGroup, type UsageRow } from './usage.js';
+import { type UsageFigure, usageFigureNames, usageFigures } from '../../shared/tables/usage-figures.js';
+import { figureIn, type UsageGroup, type UsageRow } from './report-form.js';
 
 /** Returns the jobs of a row by their end. */
 export function jobCounts({ jobs }: Pick<UsageRow, 'jobs'>) {

@@ -1,4 +1,5 @@
-import type { UsageRow } from '../../shared/api/usage.js';
+import type { Spender } from '../../primary/features/feature.js';
+import type { Bill, Charge } from '../../primary/store/contract/usage.js';
 import {
   type ClientText,
   groupUsage,
@@ -13,9 +14,9 @@ import {
 import { type Clock, timestamp } from '../../shared/clock.js';
 import { type CalendarPeriod, periodStart } from '../../shared/days.js';
 import type { JobEnd, JobRequest } from '../../shared/job.js';
-import type { Bill, Charge } from '../store/contract/usage.js';
+import type { UsageRow } from './report-form.js';
 
-interface UsageCounter {
+export interface UsageCounter {
   jobEnded(request: JobRequest, end: JobEnd, bill: Bill): void;
   countRefusal(client: ClientText): void;
 }
@@ -28,10 +29,7 @@ interface UsageAdder extends UsageCounter {
 }
 
 /** Returns the further names under which the usage of a job is counted that asked or got one of these models. */
-type AddedNames = (request: Spender, models: readonly string[]) => readonly UsageName[];
-
-/** Client and groups for which a job is counted. */
-export type Spender = Pick<JobRequest, 'client' | 'groups'>;
+export type AddedNames = (request: Spender, models: readonly string[]) => readonly UsageName[];
 
 interface UsageReader {
   report(client: null, order: PeriodOrder): UsageRow[] | Promise<UsageRow[]>;

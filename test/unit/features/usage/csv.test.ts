@@ -1,5 +1,5 @@
-import type { UsageRow } from '../../../../src/shared/api/usage.js';
-import { usageCsv } from '../../../../src/shared/api/usage-csv.js';
+import { usageCsv } from '../../../../src/features/usage/csv.js';
+import type { UsageRow } from '../../../../src/features/usage/report-form.js';
 
 const figures = {
   jobs: { ok: 5, cancelled: 1, timeout: 2 },

@@ -1,0 +1,44 @@
+import { UsagePart } from '../../../src/features/usage/primary.js';
+import type { PrimaryCore } from '../../../src/primary/features/feature.js';
+import type { UsageStore } from '../../../src/primary/store/contract/usage.js';
+import { memoryStore } from '../../../src/primary/store/memory/memory-store.js';
+import type { ClientText } from '../../../src/shared/client.js';
+import type { Clock } from '../../../src/shared/clock.js';
+import type { FakeClock } from '../basics/fake-clock.js';
+
+/** Parts of the core that a test replaces. */
+interface TestParts {
+  readonly formerClientsOf?: (client: ClientText) => readonly ClientText[];
+  readonly limitUsesOf?: PrimaryCore['limitUsesOf'];
+  /** Stores the usage beyond the end of the part; null for a service without such a store. */
+  readonly usage?: UsageStore | null;
+}
+
+/** Creates the part of the feature that counts the usage. */
+export function usagePart(
+  clock: Clock | FakeClock,
+  { formerClientsOf = () => [], limitUsesOf = () => [], usage = null }: TestParts = {},
+): UsagePart {
+  const core = {
+    host: { clock, heap: { touch: () => {} } },
+    clients: { formerClientsOf },
+    store: usage === null ? memoryStore([]) : { usage },
+    config: { store: { kind: usage === null ? 'memory' : 'sqlite' } },
+    limitUsesOf,
+  };
+  return new UsagePart(core as unknown as PrimaryCore);
+}
+
+/** Store of usage in memory, which survives the parts that use it. */
+export class UsageInMemory implements UsageStore {
+  readonly report = null;
+  rows: Parameters<UsageStore['add']>[0] = [];
+
+  async *restore() {
+    yield* this.rows;
+  }
+
+  async add(rows: UsageInMemory['rows']): Promise<void> {
+    this.rows = [...this.rows, ...rows];
+  }
+}
