@@ -39,7 +39,7 @@ describe('The observer of jobs', () => {
     expect(scrape.value('queue_wait_seconds_sum{outcome="started"}')).toBe(0.5);
     expect(scrape.value('time_to_first_delta_seconds_sum{operation="ask"}')).toBe(0.25);
     expect(scrape.value('jobs_total{operation="ask",outcome="ok"}')).toBe(1);
-    expect(scrape.value('client_jobs_total{client="other",outcome="ok"}')).toBe(1);
+    expect(scrape.value('client_jobs_total{client="a",outcome="ok"}')).toBe(1);
     expect(ended).toEqual([[jobRequest(), jobDone(), noBill]]);
   });
 
