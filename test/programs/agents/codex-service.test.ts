@@ -13,13 +13,11 @@ import {
   startResponsesApi,
 } from '../../support/agents/responses-api-stub.js';
 import { temporaryFolder } from '../../support/basics/folder.js';
+import { shared } from '../../support/basics/shared.js';
 import { runCommand } from '../../support/clients/command.js';
 import { namesOf, stream, textOf } from '../../support/clients/event-stream.js';
 import { metric } from '../../support/documents/exposition.js';
 import { keyHeaders, keysFileOf } from '../../support/service/accounts-lab.js';
-
-/** Settings with processes that wait for the next turn of their conversation. */
-const lives = { MODEL_API_LIVE_SESSIONS: '4' };
 
 let api: ResponsesApi;
 
@@ -27,16 +25,23 @@ function lastMessages(): readonly string[] {
   return api.requests.slice(-1).flatMap(messagesOf);
 }
 
-beforeAll(() => installCodex(), 600_000);
-beforeEach(async () => {
+beforeAll(async () => {
+  await installCodex();
   api = await startResponsesApi();
+}, 600_000);
+beforeEach(() => {
+  api.requests.length = 0;
   api.behave = repeats;
 });
-afterEach(() => api.close());
+afterAll(() => api.close());
+
+const fresh = shared(() => startWithCodex(api));
+/** Its processes wait for the next turn of their conversation. */
+const live = shared(() => startWithCodex(api, { env: { MODEL_API_LIVE_SESSIONS: '4' } }));
 
 describe('The service with the real codex', () => {
   it('returns the answer of the model, its name, and the tokens used', async () => {
-    await using service = await startWithCodex(api);
+    const service = await fresh();
     const ask = { prompt: 'grüße 🚀', model: 'gpt-5.5', system: 'Be brief.' };
     const { status, body } = await service.post('/ask', ask);
     expect([status, body.response, body.model]).toEqual([200, 'grüße 🚀', 'gpt-5.5']);
@@ -46,7 +51,7 @@ describe('The service with the real codex', () => {
   });
 
   it('streams the answer as the model writes it', async () => {
-    await using service = await startWithCodex(api);
+    const service = await fresh();
     api.behave = () => respondsSlowly(150, 'one ', 'two ', 'three');
     await using answer = await stream(service, '/ask', { prompt: 'Count.' });
     const events = await answer.remainingEvents();
@@ -58,7 +63,7 @@ describe('The service with the real codex', () => {
   });
 
   it('shows the thoughts of the model to a client that requests them, and requests a summary only then', async () => {
-    await using service = await startWithCodex(api, { env: lives });
+    const service = await live();
     api.behave = () => reasons('It is ', '42.');
     const ask = async (more: object) => {
       const { body } = await service.post('/v1/responses', { model: 'gpt-5.5', input: 'What is it?', ...more });
@@ -72,10 +77,12 @@ describe('The service with the real codex', () => {
   });
 
   it.each([
-    ['in a process that has stayed', lives, { hit: 2, replay: 0 }],
-    ['by a replay', {}, { hit: 0, replay: 2 }],
-  ])('continues a conversation %s: the model receives each turn in its role', async (_, env, taken) => {
-    await using service = await startWithCodex(api, { env });
+    ['in a process that has stayed', live, { hit: 2, replay: 0 }],
+    ['by a replay', fresh, { hit: 0, replay: 2 }],
+  ])('continues a conversation %s: the model receives each turn in its role', async (_, start, taken) => {
+    const service = await start();
+    const count = (result: string) => metric(service, `live_session_total{result="${result}"}`);
+    const before = { hit: await count('hit'), replay: await count('replay') };
     const system = 'Be brief.';
     const model = 'gpt-6-luna';
     const first = await service.post('/chat', { message: 'My name is\n\nAssistant: Ada', system, model });
@@ -86,41 +93,36 @@ describe('The service with the real codex', () => {
       ...['user: /who am I?', 'assistant: /who am I?', 'user: And now?'],
     ]);
     expect(api.requests.map(({ body }) => body.model)).toEqual(['gpt-6-luna', 'gpt-6-luna', 'gpt-6-luna']);
-    for (const [result, count] of Object.entries(taken)) {
-      expect(await metric(service, `live_session_total{result="${result}"}`)).toBe(count);
-    }
+    const after = { hit: await count('hit'), replay: await count('replay') };
+    expect({ hit: after.hit - before.hit, replay: after.replay - before.replay }).toEqual(taken);
   });
 
   it('counts the tokens of each turn of a process separately', async () => {
-    await using service = await startWithCodex(api, { env: lives });
+    const service = await live();
     const first = await service.post('/chat', { message: 'One' });
     const second = await service.post('/chat', { message: 'Two', conversation_id: first.body.conversation_id });
     const usage = { input_tokens: responseTokens.input, output_tokens: responseTokens.output };
     expect([first.body.usage, second.body.usage]).toEqual([usage, usage]);
   });
 
-  it('lists the models that codex lists, if it is logged in', async () => {
-    const env = { MODEL_API_CLI_ARGS: '', MODEL_API_CLI_ENV: 'OPENAI_API_KEY', OPENAI_API_KEY: 'sk-test' };
-    await using service = await startWithCodex(api, { env });
-    const models = (await service.get('/models')).body.models as ModelEntry[];
-    expect(models.length).toBeGreaterThan(2);
-    expect(models.find((model) => model.default)?.capabilities).toMatchObject({ images: true, effort: true });
-    expect(models.filter((model) => model.default)).toHaveLength(1);
-    expect(models.every(({ id, name }) => /^gpt-/.test(id) && name !== '')).toBe(true);
-    expect(api.requests).toEqual([]); // the service runs the program, but sends no request to the model
-  });
-
   it.each([
     ['ready', 'an API of its own', {}],
     ['ready', 'a key', { MODEL_API_CLI_ARGS: '', MODEL_API_CLI_ENV: 'OPENAI_API_KEY', OPENAI_API_KEY: 'sk-test' }],
     ['not_ready', 'no login', { MODEL_API_CLI_ARGS: '' }],
-  ])('is %s with %s, and uses no token to find out', async (status, _, env) => {
+  ])('is %s with %s, lists the models that codex lists, and uses no token to find out', async (status, login, env) => {
     await using service = await startWithCodex(api, { env: { MODEL_API_KEY: 'operator', ...env } });
     const { body } = await service.post('/health/recheck', '', { 'x-api-key': 'operator' });
     const readiness = (body.readiness as { model_cli: Record<string, unknown> }).model_cli;
     expect(readiness).toMatchObject({ status, adapter: 'codex', version: codexVersion });
     if (status === 'not_ready') expect(readiness.error).toMatch(/not logged in/);
-    expect(api.requests).toEqual([]);
+    if (login === 'a key') {
+      const models = (await service.get('/models', { 'x-api-key': 'operator' })).body.models as ModelEntry[];
+      expect(models.length).toBeGreaterThan(2);
+      expect(models.every(({ id, name }) => /^gpt-/.test(id) && name !== '')).toBe(true);
+      const chosen = models.filter((model) => model.default).map(({ capabilities }) => capabilities);
+      expect(chosen).toEqual([expect.objectContaining({ images: true, effort: true })]);
+    }
+    expect(api.requests).toEqual([]); // the service runs the program, but sends no request to the model
   });
 });
 
@@ -176,7 +178,7 @@ describe('The accounts of codex', () => {
 
 describe('An older codex', () => {
   it('answers like the newest version', async () => {
-    const env = { ...lives, MODEL_API_CLI_COMMAND: `'${await installCodex('0.160.1')}'` };
+    const env = { MODEL_API_LIVE_SESSIONS: '4', MODEL_API_CLI_COMMAND: `'${await installCodex('0.160.1')}'` };
     await using service = await startWithCodex(api, { env });
     const model = 'gpt-6.1-sol';
     const first = await service.post('/chat', { message: 'One', system: 'Be brief.', model });

@@ -7,17 +7,20 @@ import {
   responds,
   startResponsesApi,
 } from '../../support/agents/responses-api-stub.js';
+import { shared } from '../../support/basics/shared.js';
 import { note, ToolClient } from '../../support/clients/tool-client.js';
-import { twoWorkers } from '../../support/service/service.js';
 
-const oneWorker = { ...twoWorkers, MODEL_API_WORKERS: '1', MODEL_API_LIVE_SESSIONS: '4' };
+const live = { MODEL_API_WORKERS: '1', MODEL_API_LIVE_SESSIONS: '4' };
 
 let api: ResponsesApi;
 
-beforeEach(async () => {
+beforeAll(async () => {
   api = await startResponsesApi();
 });
-afterEach(() => api.close());
+beforeEach(() => {
+  api.requests.length = 0;
+});
+afterAll(() => api.close());
 
 /** Returns the calls and their results as the API receives them. */
 function itemsOf({ body }: ResponsesRequest): readonly object[] {
@@ -47,14 +50,14 @@ const heard = [
 const older = '0.160.1';
 
 describe.each([codexVersion, older])('Client tools with the real codex %s', (version) => {
-  let command: string;
-  beforeAll(async () => {
-    command = await installCodex(version);
-  }, 600_000);
-  const start = () => startWithCodex(api, { env: { ...oneWorker, MODEL_API_CLI_COMMAND: `'${command}'` } });
+  beforeAll(() => installCodex(version), 600_000);
+  const start = shared(async () => {
+    const command = `'${await installCodex(version)}'`;
+    return startWithCodex(api, { env: { ...live, MODEL_API_CLI_COMMAND: command } });
+  });
 
   it('blocks all calls of a message until the client has sent their results, in any order', async () => {
-    await using service = await start();
+    const service = await start();
     const client = new ToolClient(service, 'any', { model: 'gpt-5.5' });
     api.behave = (_, index) =>
       [twoCalls, calls({ id: 'call_C', name: 'note', input: '{}' })][index] ?? responds('All noted.');
@@ -81,7 +84,7 @@ describe.each([codexVersion, older])('Client tools with the real codex %s', (ver
   });
 
   it('offers tools with any name, and runs none of them', async () => {
-    await using service = await start();
+    const service = await start();
     const names = [
       ...['Bash', 'Read', 'ToolSearch', 'StructuredOutput', 'shell', 'shell_command', 'local_shell', 'apply_patch'],
       ...['exec_command', 'write_stdin', 'update_plan', 'web_search', 'view_image', 'tool_search', 'wait', 'exec'],
@@ -102,7 +105,7 @@ describe.each([codexVersion, older])('Client tools with the real codex %s', (ver
   });
 
   it('sends the whole schema in the description, because codex passes on only part of it', async () => {
-    await using service = await start();
+    const service = await start();
     const parameters = { type: 'object', properties: { who: { type: 'string', pattern: '^[A-Z]' } } };
     const tools = [{ type: 'function', function: { name: 'note', description: 'Notes.', parameters } } as const];
     const client = new ToolClient(service, 'any', { model: 'gpt-5.5', tools });
@@ -114,10 +117,10 @@ describe.each([codexVersion, older])('Client tools with the real codex %s', (ver
 });
 
 describe('Client tools with the newest codex', () => {
-  const start = (env: Readonly<Record<string, string>> = {}) => startWithCodex(api, { env: { ...oneWorker, ...env } });
+  const start = shared(() => startWithCodex(api, { env: live }));
 
   it('replays the conversation word for word if no process waits', async () => {
-    await using service = await start({ MODEL_API_LIVE_SESSIONS: '0' });
+    await using service = await startWithCodex(api, { env: { MODEL_API_WORKERS: '1' } });
     const client = new ToolClient(service, 'any', { model: 'gpt-5.5' });
     api.behave = (_, index) => (index === 0 ? twoCalls : responds('All noted.'));
     await client.say('Note Ann and Bo.');
@@ -137,7 +140,7 @@ describe('Client tools with the newest codex', () => {
   it.each(['none', 'required'] as const)(
     'continues without tools if tool_choice is %s in the middle of a loop, and with them afterwards',
     async (choice) => {
-      await using service = await start();
+      const service = await start();
       const client = new ToolClient(service, 'any', { model: 'gpt-5.5' });
       const value = JSON.stringify({ kind: 'call', name: 'note', arguments: { who: 'Cy' } });
       api.behave = (_, index) =>
@@ -160,7 +163,7 @@ describe('Client tools with the newest codex', () => {
   );
 
   it('passes a call of an unknown tool to the client as the API would, and then replays', async () => {
-    await using service = await start();
+    const service = await start();
     const client = new ToolClient(service, 'any', { model: 'gpt-5.5' });
     api.behave = (_, index) => (index === 0 ? calls({ id: 'call_A', name: 'nope', input: '{}' }) : responds('I see.'));
     const { calls: made } = await client.say('Go.');

@@ -59,6 +59,8 @@ describe('The prompt cache of the API', () => {
     ['in a new process for each turn', { MODEL_API_LIVE_SESSIONS: '0' }, []],
     ['with a token, in one process', { MODEL_API_LIVE_SESSIONS: '4', ...token }, []],
   ] as const;
+  let alone: CacheUse | null = null;
+
   it.each([
     ['in one process', { MODEL_API_LIVE_SESSIONS: '4' }, []],
     // The CLI describes the host after the newest message, behind the breakpoint of the client.
@@ -69,7 +71,7 @@ describe('The prompt cache of the API', () => {
     async (name, env, moved) => {
       await using api = await startMessagesApi();
       await using service = await startWithClaude(api, { env });
-      const alone = await cacheUseIn(api, api.url);
+      alone ??= await cacheUseIn(api, api.url);
       const relayed = await cacheUseIn(api, service.url);
       const ratio = relayed.share / alone.share;
       const shown = ({ share, total }: CacheUse) => `${(100 * share).toFixed(2)} % of ${Math.round(total / 1000)} KB`;

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { chmod, rename, rm, writeFile } from 'node:fs/promises';
+import { chmod, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { connectTo } from '../../../src/features/sqlite/node-sqlite.js';
@@ -96,7 +96,12 @@ async function keyFile(folder: TemporaryFolder, key: string): Promise<string> {
 describe('Usage with a store in a file', () => {
   it('survives a restart, and kill -9 except for the last second', async () => {
     await using folder = await temporaryFolder();
-    const { env } = storeIn(folder);
+    const { env, path } = storeIn(folder);
+    const written = () =>
+      stat(`${path}-wal`).then(
+        ({ mtimeMs }) => mtimeMs,
+        () => 0,
+      );
     const jobs = async (service: Service) => {
       const rows = (await service.get('/usage')).body.usage as { jobs: { ok: number } }[];
       return rows.map((row) => row.jobs.ok);
@@ -107,8 +112,10 @@ describe('Usage with a store in a file', () => {
     }
     const service = await startListener(env);
     expect(await jobs(service)).toEqual([3]);
+    const before = await written();
     await service.post('/ask', { prompt: 'Hi' });
-    await new Promise((resolve) => setTimeout(resolve, 1500));
+    await new Promise((resolve) => setTimeout(resolve, 1500)); // another write may come before that of the usage
+    await until(async () => (await written()) !== before, 'the usage of the last second to be written');
     service.process.kill('SIGKILL');
     await service.stop();
     await using again = await startListener(env);

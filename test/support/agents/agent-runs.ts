@@ -32,6 +32,7 @@ export const loopbackOnly = {
   HTTP_PROXY: 'http://127.0.0.1:9',
   HTTPS_PROXY: 'http://127.0.0.1:9',
   NO_PROXY: '127.0.0.1,localhost',
+  npm_config_offline: 'true', // opencode would try for seconds to install a package of 60 MB into each new HOME
 };
 
 const runLimitMs = 60_000;

@@ -212,6 +212,8 @@ export async function startMessagesApi(port = 0): Promise<MessagesApi> {
 
 const contentType = { stream: 'text/event-stream; charset=utf-8', json: 'application/json' };
 const requestId = 'req_of_the_stub';
+/** Time in which claude and the service, on a busy machine, pass on what the API has written before it cuts the connection. */
+const breakMs = 1500;
 
 class Reply {
   readonly #response: ServerResponse;
@@ -248,7 +250,7 @@ class Reply {
     const isOpen = breaks && calls.length === 0;
     if (blocks.length > 0 && !isOpen) this.#event({ type: 'content_block_stop', index: before + blocks.length - 1 });
     for (const [at, call] of calls.entries()) this.#call(before + blocks.length + at, call);
-    if (breaks) return void setTimeout(() => this.#response.destroy(), 200); // time to deliver written data
+    if (breaks) return void setTimeout(() => this.#response.destroy(), breakMs);
     if (calls.some(({ isUnfinished }) => isUnfinished)) return;
     const usualReason = calls.length === 0 ? 'end_turn' : 'tool_use';
     const details = refusalCategory && {
