@@ -35,6 +35,7 @@ import { setupReport } from './features/setup-report/feature.js';
 import { signOn } from './features/sign-on/feature.js';
 import { sqlite } from './features/sqlite/feature.js';
 import { steering } from './features/steering/feature.js';
+import { stores } from './features/stores/feature.js';
 import { storing } from './features/storing/feature.js';
 import { traces } from './features/traces/feature.js';
 import { usage } from './features/usage/feature.js';
@@ -49,6 +50,7 @@ import type { WorkerFeature } from './worker/features/feature.js';
  * the other APIs, because it answers all requests below /v1 that no other API accepts.
  */
 export const features: readonly (PrimaryFeature & WorkerFeature & CommandFeature)[] = [
+  stores,
   traces,
   audit,
   usage,

@@ -55,7 +55,6 @@ import { PrimaryMetrics, storeListener } from './observe/primary-metrics.js';
 import { Scrape } from './observe/scrape.js';
 import { addServiceGauges } from './observe/state-metrics.js';
 import { Status } from './observe/status.js';
-import type { JobRecord } from './store/contract/jobs.js';
 import type { Store } from './store/contract/store.js';
 import { SchemaChecker } from './threads/schema-checker.js';
 import { TokenCounter } from './threads/token-counter.js';
@@ -99,8 +98,6 @@ interface PrimarySignals {
   /** Another host has continued the conversation. */
   'conversation-outdated': (id: string) => void;
   'circuit-changed': (status: CircuitStatus) => void;
-  /** The store has ended a background job whose host has died. */
-  'job-lost': (job: JobRecord) => void;
   /** A readiness check of the first CLI has ended. */
   'cli-checked': (entry: ReadinessEntry) => void;
   'logins-changed': (removed: readonly ModelCli[]) => void;
@@ -148,7 +145,7 @@ export function compose(input: StartInput) {
   const room = createWaitingRoom(input, access, signals);
   const features = new FeatureHooks([access.removals.part], input.host.defects.record);
   const conversations = createConversations({ ...input, features }, signals);
-  const observation = createObservation({ ...input, features }, room, conversations, signals);
+  const observation = createObservation({ ...input, features }, room, conversations);
   const counters = createCounters(input);
   const models = createModels(input, access, { ...observation, ...counters, features }, signals);
   const inOrder = inLine();
@@ -189,7 +186,6 @@ function connectParts(parts: Parts, signals: PartSignals): void {
   const updateStandby = () => {
     for (const { standby, isInUse } of clis) if (isInUse) standby.update();
   };
-  signals.on('job-lost', (job) => parts.features.recordEnded(job));
   signals.on('slots-changed', () => {
     updateStandby();
     parts.features.slotsChanged();
@@ -278,7 +274,6 @@ function createObservation(
   { config, host, names, store, doorNames, features }: Hooked,
   room: WaitingRoom,
   { conversations }: Conversations,
-  signals: PartSignals,
 ) {
   const { clock, log } = host;
   const metrics = new PrimaryMetrics(
@@ -293,7 +288,7 @@ function createObservation(
     () => metrics.countScrapeFailure(),
     (families) => features.figuresReported(families),
   );
-  store.observe(storeListener(log, metrics, (job) => signals.send('job-lost', job)));
+  store.observe(storeListener(log, metrics));
   const banner = createBanner(config, host, names.clis[0].adapter.name);
   return { metrics, scrape, banner };
 }
@@ -424,8 +419,8 @@ function createSupervisor(parts: EarlierParts & Jobs & WorkerParts, signals: Par
       await room.idle();
     },
     counts: () => {
-      // Waiting background jobs do not count if the store is durable: the next service runs them.
-      const inBackground = store.jobs.isDurable ? 0 : room.waitingInBackground.length;
+      // Waiting background jobs count only if no store has them: otherwise the next service runs them.
+      const inBackground = store.kind === 'memory' ? room.waitingInBackground.length : 0;
       return { running: room.active, queued: room.waiting + inBackground };
     },
     cutAll: (reason) => {

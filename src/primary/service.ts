@@ -8,7 +8,6 @@ import { workerSettings } from './api/worker-settings.js';
 import { compose, type Parts, type StartInput } from './compose.js';
 import { FirstStart } from './lifecycle/first-start.js';
 import { toolsIgnored } from './observe/observers.js';
-import { expireStored } from './store/contract/expire-stored.js';
 
 const expiryCheckMs = 10_000;
 const backgroundCheckMs = 1000;
@@ -73,11 +72,10 @@ export class Service {
   }
 
   #startTimers(): void {
-    const { config, host, conversations, room, store, features } = this.#parts;
+    const { host, conversations, room, features } = this.#parts;
     const { clock } = host;
     clock.every(expiryCheckMs, () => {
       for (const each of [conversations, features]) each.expire();
-      expireStored(store, config, clock.now());
     });
     clock.every(keysCheckMs, () => void features.refreshKeys());
     clock.every(backgroundCheckMs, () => {

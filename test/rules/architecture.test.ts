@@ -219,9 +219,9 @@ describe('The imports', () => {
     expect(importsThat(leaves)).toEqual([]);
   });
 
-  it('let a store import only its contract, the shares of clients, and shared code', () => {
+  it('let a store import only its contract and shared code', () => {
     const isLower = (target: string) =>
-      ['src/primary/store/', 'src/primary/fairness/', 'src/shared/'].some((folder) => target.startsWith(folder));
+      ['src/primary/store/', 'src/shared/'].some((folder) => target.startsWith(folder));
     // The core opens the stores of features in this form.
     const isForm = (target: string, isType: boolean) => isType && target === 'src/primary/hosts/hosts';
     const leaves = (source: Source, target: string, isType: boolean) =>
@@ -268,9 +268,9 @@ describe('The imports', () => {
   it('let only the composition open a store: other code imports its contract', () => {
     const opens = (source: Source, target: string) =>
       /^src\/primary\/store\/(?!contract\/)/.test(target) && !isIn('primary/store')(source);
-    const openers = new Set(importsThat(opens).filter((each) => !each.includes('src/primary/store/shares/')));
-    expect([...openers].toSorted()).toEqual([
+    expect([...new Set(importsThat(opens))].toSorted()).toEqual([
       'src/features/sqlite/open.ts imports src/primary/store/open', // the form of its faults
+      'src/features/stores/memory/memory-store.ts imports src/primary/store/memory-store', // what it adds to
       'src/primary/main.ts imports src/primary/store/open',
     ]);
   });

@@ -112,10 +112,6 @@ const words: Readonly<Record<string, { readonly pattern: RegExp; readonly named:
           'src/shared/errors.ts',
           'src/shared/tables/errors.ts',
         ]),
-        ...namesIn('a name of a table in reports about the store', [
-          'src/primary/store/contract/store.ts',
-          'src/primary/store/memory/memory-store.ts',
-        ]),
         'src/worker/http/checks.ts': 'the list of headers that pages may send and read',
       },
     },
@@ -141,11 +137,7 @@ const words: Readonly<Record<string, { readonly pattern: RegExp; readonly named:
       pattern: /batch/i,
       named: {
         'src/shared/background.ts': 'the batch of a stored line, by which Redis knows whether a host may run it',
-        ...namesIn('what each store implements', [
-          'src/primary/store/contract/files.ts',
-          'src/primary/store/memory/memory-files.ts',
-          'src/shared/files.ts',
-        ]),
+        'src/shared/files.ts': 'what each store implements',
         'src/shared/api/files.ts': 'parameters and bodies that the command reads, too',
       },
     },
@@ -158,10 +150,7 @@ const words: Readonly<Record<string, { readonly pattern: RegExp; readonly named:
       pattern: /respond-async|BackgroundJobs\b|ClientJobs\b|StoredJobs\b|JobPuller|EventLog\b|'\/jobs\b|background_job/,
       named: {
         ...namesIn('the section of the status', ['src/shared/api/status.ts']),
-        ...namesIn('a cause of Retry-After, which are one list', [
-          'src/primary/store/contract/jobs.ts',
-          'src/shared/errors.ts',
-        ]),
+        'src/shared/errors.ts': 'a cause of Retry-After, which are one list',
         ...namesIn('the published description of the API, which the command also reads', [
           'src/shared/api/endpoints.ts',
           'src/shared/api/jobs.ts',
@@ -208,7 +197,6 @@ const words: Readonly<Record<string, { readonly pattern: RegExp; readonly named:
           'src/primary/features/feature-hooks.ts',
           'src/shared/api/ask.ts',
           'src/shared/api/chat.ts',
-          'src/primary/store/contract/files.ts',
           'src/shared/job.ts',
           'src/worker/http/checks.ts',
           'src/worker/jobs/job-request.ts',

@@ -1,6 +1,5 @@
 import type { Sharer } from '../../primary/fairness/fair-share.js';
-import type { BackgroundHooks, BackgroundPart } from '../../primary/jobs/background-part.js';
-import type { AcceptedJob } from '../../primary/store/contract/jobs.js';
+import type { AcceptedJob, BackgroundHooks, BackgroundPart } from '../../primary/jobs/background-part.js';
 import type { ClientText } from '../../shared/client.js';
 import { requestBytes } from '../../shared/text/turns.js';
 import type { EventLog } from './event-log.js';

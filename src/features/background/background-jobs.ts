@@ -2,21 +2,12 @@ import type { Clients } from '../../primary/access/clients.js';
 import { titleOf } from '../../primary/conversations/transcript.js';
 import type { TurnGate } from '../../primary/conversations/turn-gate.js';
 import { FairShare, fits, type Sharer } from '../../primary/fairness/fair-share.js';
-import type { Attempt } from '../../primary/jobs/background-part.js';
+import type { AcceptedJob, Attempt } from '../../primary/jobs/background-part.js';
 import type { Job } from '../../primary/jobs/job.js';
 import { refusedEnd } from '../../primary/jobs/job-end.js';
 import type { JobRunner } from '../../primary/jobs/job-runner.js';
 import { jobCancelled } from '../../primary/jobs/local-jobs.js';
 import type { WaitingRoom } from '../../primary/jobs/waiting-room.js';
-import {
-  type AcceptedJob,
-  holderRoom,
-  type JobStore,
-  type LoggedText,
-  maxWaitingBytes,
-  nameRoom,
-  noRoom,
-} from '../../primary/store/contract/jobs.js';
 import { orAborted, withLimit } from '../../shared/async.js';
 import type { AcceptedView, JobForm, JobView } from '../../shared/background.js';
 import { type ClientText, holderOf } from '../../shared/client.js';
@@ -26,6 +17,14 @@ import { newId } from '../../shared/ids.js';
 import { isolated } from '../../shared/isolated.js';
 import type { JobDone, JobEnd, JobRequest } from '../../shared/job.js';
 import { requestBytes } from '../../shared/text/turns.js';
+import {
+  holderRoom,
+  type JobStore,
+  type LoggedText,
+  maxWaitingBytes,
+  nameRoom,
+  noRoom,
+} from '../stores/contract/jobs.js';
 import { AcceptedPart } from './accepted-part.js';
 import { EventLog } from './event-log.js';
 import { answerOf, noAnswer, type StoredJobs, viewOf, withoutText } from './stored-jobs.js';

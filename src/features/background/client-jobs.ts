@@ -1,12 +1,12 @@
 import { titleOf } from '../../primary/conversations/transcript.js';
 import type { Job } from '../../primary/jobs/job.js';
 import { isCallerId, jobCancelled, type LocalJobs, openStatusOf } from '../../primary/jobs/local-jobs.js';
-import type { JobStore } from '../../primary/store/contract/jobs.js';
 import type { CallerOrder, JobListOrder, JobStatus, JobView, JobViewPage } from '../../shared/background.js';
 import type { ClientText } from '../../shared/client.js';
 import { cancelled } from '../../shared/errors.js';
 import type { RequestOf } from '../../shared/ipc/peer.js';
 import type { JobDone, JobEvent } from '../../shared/job.js';
+import type { JobStore } from '../stores/contract/jobs.js';
 import type { BackgroundJob, BackgroundJobs, BackgroundObserver } from './background-jobs.js';
 import type { calls } from './shared.js';
 import { noSuchJob, type StoredJobs, withoutOutput } from './stored-jobs.js';

@@ -1,7 +1,7 @@
 import { patienceMs } from '../../primary/jobs/waiting-room.js';
-import type { SharedJobs } from '../../primary/store/contract/shared-jobs.js';
 import type { Clock } from '../../shared/clock.js';
 import { ignoreFailure } from '../../shared/errors.js';
+import type { SharedJobs } from '../stores/contract/shared-jobs.js';
 import type { BackgroundJob, BackgroundJobs } from './background-jobs.js';
 
 /** Delay until a job that cannot start here is available to this host again. Other hosts may start it at once. */

@@ -1,8 +1,9 @@
-import type { CreatePrimaryPart, FeatureMetric, PrimaryCore, PrimaryPart } from '../../primary/features/feature.js';
-import type { JobRecord } from '../../primary/store/contract/jobs.js';
+import type { FeatureMetric, PrimaryCore, PrimaryPart } from '../../primary/features/feature.js';
 import type { ClientText } from '../../shared/client.js';
 import type { Handlers } from '../../shared/ipc/peer.js';
 import type { JobRequest } from '../../shared/job.js';
+import { type StoringCore, usingStore } from '../stores/contract/full-store.js';
+import { endedJobOf, type JobRecord } from '../stores/contract/jobs.js';
 import { type BackgroundJob, BackgroundJobs } from './background-jobs.js';
 import { ClientJobs } from './client-jobs.js';
 import { JobPuller } from './job-puller.js';
@@ -15,7 +16,7 @@ import { StoredJobs } from './stored-jobs.js';
 const checkMs = 1000;
 
 /** Creates the part that owns the background jobs of this host. */
-export const createBackground: CreatePrimaryPart = (core) => new BackgroundFeature(core);
+export const createBackground = usingStore((core) => new BackgroundFeature(core));
 
 /** Returns the jobs of the service, for features that come later in the list. */
 export function jobsOf({ earlierParts }: Pick<PrimaryCore, 'earlierParts'>): {
@@ -32,12 +33,13 @@ class BackgroundFeature implements PrimaryPart {
   readonly clientJobs: ClientJobs;
   readonly handlers: Handlers<typeof calls>;
   readonly gauges: readonly FeatureMetric[];
-  readonly #core: PrimaryCore;
+  readonly #core: StoringCore;
   readonly #puller: JobPuller | null;
 
-  constructor(core: PrimaryCore) {
+  constructor(core: StoringCore) {
     const { store, host, config } = core;
     this.#core = core;
+    store.jobs.onLost = (record) => recordEnded(core, record);
     const observer = observeBackground(core);
     const parts = { store: store.jobs, stored: createStoredJobs(core), observer };
     this.background = new BackgroundJobs({ ...core, ...parts, clock: host.clock }, config);
@@ -86,17 +88,23 @@ class BackgroundFeature implements PrimaryPart {
   }
 }
 
+/** Reports a job that the store or another host has ended; has no effect for an open one. */
+function recordEnded({ jobHooks }: Pick<PrimaryCore, 'jobHooks'>, record: JobRecord): void {
+  const ended = endedJobOf(record);
+  if (ended !== null) jobHooks.backgroundEnded(ended);
+}
+
 /** Creates the access to stored jobs, and to jobs of other hosts. */
-function createStoredJobs({ config: { jobTtlMs }, host, store, runner, jobHooks }: PrimaryCore): StoredJobs {
+function createStoredJobs({ config: { jobTtlMs }, host, store, runner, jobHooks }: StoringCore): StoredJobs {
   const { shared } = store.jobs;
   if (shared === null) return new StoredJobs(store.jobs, jobTtlMs, host.clock);
   const dismiss = (request: JobRequest, reason: Error) => void runner.dismiss(request, reason);
-  const recordEnded = (record: JobRecord) => jobHooks.recordEnded(record);
-  return new RemoteJobs(shared, jobTtlMs, { dismiss, recordEnded }, host.clock);
+  const listener = { dismiss, recordEnded: (record: JobRecord) => recordEnded({ jobHooks }, record) };
+  return new RemoteJobs(shared, jobTtlMs, listener, host.clock);
 }
 
 /** Creates the puller, which hears of jobs and of cancelled ones from other hosts; null without a queue that hosts share. */
-function createPuller({ store, host, localJobs }: PrimaryCore, background: BackgroundJobs): JobPuller | null {
+function createPuller({ store, host, localJobs }: StoringCore, background: BackgroundJobs): JobPuller | null {
   const { shared } = store.jobs;
   if (shared === null) return null;
   const puller = new JobPuller(shared, background, host.clock);

@@ -1,12 +1,12 @@
 import { refusedEnd } from '../../primary/jobs/job-end.js';
 import { jobCancelled } from '../../primary/jobs/local-jobs.js';
-import type { JobRecord } from '../../primary/store/contract/jobs.js';
-import type { SharedJobs } from '../../primary/store/contract/shared-jobs.js';
 import type { CallerJob, CallerOrder, JobView } from '../../shared/background.js';
 import type { ClientText } from '../../shared/client.js';
 import { type Clock, delay } from '../../shared/clock.js';
 import { storeUnavailable } from '../../shared/errors.js';
 import type { JobRequest } from '../../shared/job.js';
+import type { JobRecord } from '../stores/contract/jobs.js';
+import type { SharedJobs } from '../stores/contract/shared-jobs.js';
 import { StoredJobs, viewOf } from './stored-jobs.js';
 
 /** Interval at which the end of a cancelled job is checked. */

@@ -1,10 +1,10 @@
-import type { EndedStatus, JobRecord, JobStore } from '../../primary/store/contract/jobs.js';
 import { orAborted } from '../../shared/async.js';
 import type { CallerJob, CallerOrder, JobView } from '../../shared/background.js';
 import type { ClientText } from '../../shared/client.js';
 import { type Clock, delay } from '../../shared/clock.js';
 import { ignoreFailure, RelayError } from '../../shared/errors.js';
 import type { JobEnd, JobEvent, PlacedOutput } from '../../shared/job.js';
+import type { EndedStatus, JobRecord, JobStore } from '../stores/contract/jobs.js';
 import { AnswerLog, type EventLog } from './event-log.js';
 
 /** Interval at which a failed write is repeated. */

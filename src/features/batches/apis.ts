@@ -1,6 +1,6 @@
-import type { BatchApi } from '../../primary/store/contract/files.js';
 import { RelayError } from '../../shared/errors.js';
 import type { OfflineRoutes } from '../../worker/jobs/offline-routes.js';
+import type { BatchApi } from '../stores/contract/files.js';
 import type { LineForm } from './line-form.js';
 import { messageLines } from './message-lines.js';
 import { openAiLines } from './openai-lines.js';

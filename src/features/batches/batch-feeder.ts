@@ -1,3 +1,10 @@
+import type { JobView } from '../../shared/background.js';
+import type { ClientText } from '../../shared/client.js';
+import type { Clock } from '../../shared/clock.js';
+import type { AnswerOf, RequestOf } from '../../shared/ipc/peer.js';
+import type { JobEnd } from '../../shared/job.js';
+import { filledFrame } from '../../shared/text/answer-frame.js';
+import { newJobId, type UnstoredAnswer } from '../background/background-jobs.js';
 import {
   type Appended,
   type BatchApi,
@@ -7,14 +14,7 @@ import {
   type LineCounts,
   type SentLine,
   type StoredBatch,
-} from '../../primary/store/contract/files.js';
-import type { JobView } from '../../shared/background.js';
-import type { ClientText } from '../../shared/client.js';
-import type { Clock } from '../../shared/clock.js';
-import type { AnswerOf, RequestOf } from '../../shared/ipc/peer.js';
-import type { JobEnd } from '../../shared/job.js';
-import { filledFrame } from '../../shared/text/answer-frame.js';
-import { newJobId, type UnstoredAnswer } from '../background/background-jobs.js';
+} from '../stores/contract/files.js';
 import { LineReader } from './line-reader.js';
 import { LineSender } from './line-sender.js';
 import type { workerCalls } from './shared.js';

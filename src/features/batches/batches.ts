@@ -1,10 +1,3 @@
-import {
-  type BatchApi,
-  type BatchCaller,
-  type FileStore,
-  isOpenBatch,
-  type StoredBatch,
-} from '../../primary/store/contract/files.js';
 import { inLines } from '../../shared/async.js';
 import { type ClientText, holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
@@ -14,6 +7,13 @@ import { newId } from '../../shared/ids.js';
 import { formatCount } from '../../shared/text/format.js';
 import type { UnstoredAnswer } from '../background/background-jobs.js';
 import type { StoredFiles } from '../files/stored-files.js';
+import {
+  type BatchApi,
+  type BatchCaller,
+  type FileStore,
+  isOpenBatch,
+  type StoredBatch,
+} from '../stores/contract/files.js';
 import { BatchFeeder, type RunParts } from './batch-feeder.js';
 import type { BatchView } from './views.js';
 

@@ -7,7 +7,7 @@ import { type BatchValues, calls, metrics, variables, workerCalls } from './shar
 export const batches = {
   ...emptyFeature,
   name: 'batches',
-  ...{ needs: ['background', 'files'], variables, calls, workerCalls, metrics },
+  ...{ needs: ['stores', 'background', 'files'], variables, calls, workerCalls, metrics },
   describeRoutes: () => (require('./describe.js') as typeof import('./describe.js')).described,
   loadPrimary: async (values: BatchValues) => (await import('./primary.js')).createBatches(values),
   loadWorker: () => import('./worker.js'),

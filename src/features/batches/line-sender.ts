@@ -1,6 +1,6 @@
-import type { StoredBatch } from '../../primary/store/contract/files.js';
 import { withResolvers } from '../../shared/async.js';
 import { RelayError } from '../../shared/errors.js';
+import type { StoredBatch } from '../stores/contract/files.js';
 import type { LineWorker, RunParts } from './batch-feeder.js';
 import type { FileLine, LineResult } from './views.js';
 

@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import type { BatchApi, BatchStatus } from '../../primary/store/contract/files.js';
 import { inLines } from '../../shared/async.js';
 import { holderOf } from '../../shared/client.js';
 import { invalid } from '../../shared/errors.js';
@@ -9,6 +8,7 @@ import { onceFor, sendJson, sendRecorded, untilGone } from '../../worker/http/re
 import { setIgnoredQuery } from '../../worker/jobs/job-request.js';
 import { openAiFields, openAiPage } from '../files/openai-form.js';
 import { pageBody, seconds } from '../files/pages.js';
+import type { BatchApi, BatchStatus } from '../stores/contract/files.js';
 import { checkApi } from './apis.js';
 import { refuseRepeatedIds } from './custom-ids.js';
 import { type BatchRouteParts, batchKey, callerOf } from './requests.js';

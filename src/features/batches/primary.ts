@@ -1,7 +1,5 @@
 import type { CreatePrimaryPart, PrimaryCore } from '../../primary/features/feature.js';
 import type { StoredKind } from '../../primary/features/stored-kind.js';
-import type { BatchApi } from '../../primary/store/contract/files.js';
-import type { JobRecord, JobStore } from '../../primary/store/contract/jobs.js';
 import { atMost } from '../../shared/async.js';
 import type { Config } from '../../shared/config/config.js';
 import { isDefect, storeUnavailable } from '../../shared/errors.js';
@@ -15,13 +13,16 @@ import { viewOf, withoutOutput } from '../background/stored-jobs.js';
 import { filesOf, storedAsFiles } from '../files/primary.js';
 import type { FileValues } from '../files/shared.js';
 import type { StoredFiles } from '../files/stored-files.js';
+import type { BatchApi } from '../stores/contract/files.js';
+import { type StoringCore, usingStore } from '../stores/contract/full-store.js';
+import type { JobRecord, JobStore } from '../stores/contract/jobs.js';
 import type { LineJobs, LineWorker } from './batch-feeder.js';
 import { Batches, type BatchParts } from './batches.js';
 import { type BatchValues, type calls, metrics, type workerCalls } from './shared.js';
 import { batchApis, type LineOutcome } from './views.js';
 
 export function createBatches({ MODEL_API_MAX_BATCH_LINES: maxLines }: BatchValues): CreatePrimaryPart {
-  return (core) => {
+  return usingStore((core) => {
     const files = filesOf(core);
     const fileValues = core.config.featureValues as FileValues;
     const counts = new EndedLines();
@@ -47,7 +48,7 @@ export function createBatches({ MODEL_API_MAX_BATCH_LINES: maxLines }: BatchValu
       drain: () => batches.stop(),
       stop: () => batches.idle(),
     };
-  };
+  });
 }
 
 function handlersOf(batches: Batches): Handlers<typeof calls> {
@@ -95,7 +96,7 @@ export function storedBatches(store: Config['store'], values: FileValues): Store
 }
 
 /** Parts of the primary that batches use. */
-type UsedParts = Pick<PrimaryCore, 'host' | 'store' | 'workers'> & {
+type UsedParts = Pick<StoringCore, 'host' | 'store' | 'workers'> & {
   readonly background: Pick<BackgroundJobs, 'get'>;
   readonly clientJobs: Pick<ClientJobs, 'cancel'>;
   readonly config: Pick<Config, 'maxConcurrent' | 'maxJobs'>;

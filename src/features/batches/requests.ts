@@ -1,8 +1,8 @@
 import type { Request } from 'express';
-import type { BatchCaller } from '../../primary/store/contract/files.js';
 import type { Reply } from '../../worker/http/exchange.js';
 import { refusesFallback } from '../../worker/jobs/job-request.js';
 import type { JobParts } from '../../worker/jobs/run-job.js';
+import type { BatchCaller } from '../stores/contract/files.js';
 
 /** Dependencies of the requests that create batches. */
 export type BatchRouteParts = Pick<JobParts, 'bodies' | 'features'>;

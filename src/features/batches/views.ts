@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import type { BatchStatus } from '../../primary/store/contract/files.js';
 import { clientText } from '../../shared/client.js';
 import type { AnswerFrame } from '../../shared/text/answer-frame.js';
+import type { BatchStatus } from '../stores/contract/files.js';
 
 /** Batches as the primary reports them. Times are in milliseconds since the epoch. */
 

@@ -9,7 +9,7 @@ import { courseVerb } from './verbs.js';
 export const courses = {
   ...emptyFeature,
   name: 'courses',
-  needs: ['usage', 'keys-api'],
+  needs: ['stores', 'usage', 'keys-api'],
   ...{ calls, endpoints, keyOptions },
   loadPrimary: async () => (await import('./primary.js')).createCourses,
   loadWorker: () => import('./worker.js'),

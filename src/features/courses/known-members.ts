@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { type RecordsPlace, StoredRecords } from '../../primary/features/stored-records.js';
 import { type ClientText, clientText } from '../../shared/client.js';
+import { type RecordsPlace, StoredRecords } from '../stores/stored-records.js';
 
 const record = z.strictObject({ course: z.string(), name: z.string(), client: clientText });
 export type KnownMember = z.infer<typeof record>;

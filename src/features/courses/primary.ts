@@ -1,14 +1,14 @@
-import type { CreatePrimaryPart } from '../../primary/features/feature.js';
 import type { StoredKind } from '../../primary/features/stored-kind.js';
-import { recordsPlace } from '../../primary/features/stored-records.js';
 import type { Handlers } from '../../shared/ipc/peer.js';
 import { madeKeysOf } from '../keys-api/primary.js';
+import { usingStore } from '../stores/contract/full-store.js';
+import { recordsPlace } from '../stores/stored-records.js';
 import { usageOf } from '../usage/primary.js';
 import { Courses } from './courses.js';
 import { KnownMembers } from './known-members.js';
 import type { calls } from './shared.js';
 
-export const createCourses: CreatePrimaryPart = (core) => {
+export const createCourses = usingStore((core) => {
   const { clients, config, host } = core;
   const keys = madeKeysOf(core);
   const place = recordsPlace(core, 'course-members');
@@ -47,7 +47,7 @@ export const createCourses: CreatePrimaryPart = (core) => {
     removeClients: async (isAmong) => ({ course_members: await known.removeOf(isAmong) }),
     storedKinds: [storedMembers(place.place)],
   };
-};
+});
 
 function storedMembers(place: StoredKind['place']): StoredKind {
   return {

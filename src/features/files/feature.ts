@@ -7,6 +7,7 @@ import { calls, type FileValues, variables } from './shared.js';
 export const files = {
   ...emptyFeature,
   name: 'files',
+  needs: ['stores'],
   ...{ variables, calls },
   describeRoutes: () => (require('./describe.js') as typeof import('./describe.js')).described,
   loadPrimary: async (values: FileValues) => (await import('./primary.js')).createFiles(values),

@@ -3,11 +3,12 @@ import type { StoredKind } from '../../primary/features/stored-kind.js';
 import type { Config } from '../../shared/config/config.js';
 import type { Handlers } from '../../shared/ipc/peer.js';
 import { formatSpan } from '../../shared/text/format.js';
+import { type StoringCore, usingStore } from '../stores/contract/full-store.js';
 import { type calls, commonLimits, type FileValues } from './shared.js';
 import { StoredFiles } from './stored-files.js';
 
 export function createFiles(values: FileValues): CreatePrimaryPart {
-  return (core) => new FilesPart(values, core);
+  return usingStore((core) => new FilesPart(values, core));
 }
 
 /** Returns the files of the service, for features that come later in the list. */
@@ -22,7 +23,7 @@ class FilesPart implements PrimaryPart {
   readonly handlers: Handlers<typeof calls>;
   readonly storedKinds: readonly StoredKind[];
 
-  constructor(values: FileValues, { host, store, config, yieldInOrder, mayStore }: PrimaryCore) {
+  constructor(values: FileValues, { host, store, config, yieldInOrder, mayStore }: StoringCore) {
     this.files = new StoredFiles(store.files, values, host.clock, mayStore);
     this.handlers = handlersOf(this.files, { noteActivity: () => host.heap.touch(), yieldInOrder });
     this.storedKinds = [storedFiles(config.store, values)];

@@ -1,10 +1,10 @@
-import type { FileStore, FileUsage, StoredBatch, StoredFile } from '../../primary/store/contract/files.js';
 import { inLines } from '../../shared/async.js';
 import { type ClientText, holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import { invalid, RelayError, storingIsOff } from '../../shared/errors.js';
 import { type FilePurpose, type FileView, type PageOrder, uploadPurposes } from '../../shared/files.js';
 import { newId } from '../../shared/ids.js';
+import type { FileStore, FileUsage, StoredBatch, StoredFile } from '../stores/contract/files.js';
 import { commonLimits, type FileValues } from './shared.js';
 
 /** File that a client uploads, or that a batch writes. */

@@ -1,13 +1,13 @@
+import { type ClientText, holderOf } from '../../shared/client.js';
+import type { Clock } from '../../shared/clock.js';
+import { RelayError, retryAfter, storingIsOff } from '../../shared/errors.js';
 import {
   type AnswerStore,
   type ClientKey,
   type KnownKey,
   nameOfKey,
   type RecordedAnswer,
-} from '../../primary/store/contract/answers.js';
-import { type ClientText, holderOf } from '../../shared/client.js';
-import type { Clock } from '../../shared/clock.js';
-import { RelayError, retryAfter, storingIsOff } from '../../shared/errors.js';
+} from '../stores/contract/answers.js';
 import type { ClaimItem, ClaimOrder, RecordedPieceOrder } from './shared.js';
 
 /**

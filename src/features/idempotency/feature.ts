@@ -6,7 +6,7 @@ import { calls, requestHeaders } from './shared.js';
 /** A repeated request with the same `Idempotency-Key` gets the first answer, and the model runs only once. */
 export const idempotency = {
   ...emptyFeature,
-  ...{ name: 'idempotency', calls, requestHeaders },
+  ...{ name: 'idempotency', needs: ['stores'], calls, requestHeaders },
   loadPrimary: async () => (await import('./primary.js')).createIdempotency,
   loadWorker: () => import('./worker.js'),
 } satisfies PrimaryFeature & WorkerFeature<typeof calls>;

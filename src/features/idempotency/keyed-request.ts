@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import type { Request } from 'express';
-import type { RecordedBegin } from '../../primary/store/contract/answers.js';
 import { invalid, isCancelled, isDefect, toRelayError } from '../../shared/errors.js';
 import type { WorkerCore } from '../../worker/features/feature.js';
 import type { AnswerManner, AnswerRecorder, SentBody } from '../../worker/http/answer-recorder.js';
 import type { Reply } from '../../worker/http/exchange.js';
 import { sendRecordedError, untilGone, write } from '../../worker/http/responses.js';
+import type { RecordedBegin } from '../stores/contract/answers.js';
 import { type ClaimItem, type ClaimOrder, type calls, maxRecordedBytes, keyHeader as name } from './shared.js';
 
 type ClaimingPrimary = WorkerCore<typeof calls>['primary'];

@@ -1,13 +1,13 @@
-import type { CreatePrimaryPart } from '../../primary/features/feature.js';
 import type { StoredKind } from '../../primary/features/stored-kind.js';
-import { answerTtlMs } from '../../primary/store/contract/answers.js';
 import type { Config } from '../../shared/config/config.js';
 import type { Handlers } from '../../shared/ipc/peer.js';
+import { answerTtlMs } from '../stores/contract/answers.js';
+import { usingStore } from '../stores/contract/full-store.js';
 import { Claims } from './claims.js';
 import type { calls } from './shared.js';
 
 /** Creates the part that gives repeated requests their first answer. */
-export const createIdempotency: CreatePrimaryPart = ({ host, store, runner, config, yieldInOrder, mayStore }) => {
+export const createIdempotency = usingStore(({ host, store, runner, config, yieldInOrder, mayStore }) => {
   const claims = new Claims(store.answers, host.clock, () => runner.busySeconds, mayStore);
   const handlers: Handlers<typeof calls> = {
     claim: (order, signal) => claims.hold(order, signal),
@@ -18,7 +18,7 @@ export const createIdempotency: CreatePrimaryPart = ({ host, store, runner, conf
     record: async ({ claim, answer }) => ({ isRecorded: await claims.record(claim, answer) }),
   };
   return { handlers, storedKinds: [recordedAnswers(config.store)] };
-};
+});
 
 function recordedAnswers({ dataPlace: place }: Config['store']): StoredKind {
   return {

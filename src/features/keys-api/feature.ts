@@ -8,6 +8,7 @@ import { calls, endpointsWith, inspectFiles, logEvents } from './shared.js';
 export const keysApi = {
   ...emptyFeature,
   name: 'keys-api',
+  needs: ['stores'],
   ...{ calls, keyOptions, logEvents, endpointsWith, inspectFiles },
   endpoints: endpointsWith({ body: {}, view: {} }),
   loadPrimary: async () => (await import('./primary.js')).createKeysApi,

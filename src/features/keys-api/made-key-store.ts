@@ -1,5 +1,5 @@
-import type { SharedText } from '../../primary/store/contract/shared-text.js';
 import type { OptionTable } from '../../shared/config/key-options.js';
+import type { SharedText } from '../stores/contract/shared-text.js';
 import { type MadeKey, madeKeysText, readMadeKeys } from './records.js';
 
 /** Stores the keys that were made over HTTP. All methods reject with `store_unavailable`. */

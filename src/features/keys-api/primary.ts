@@ -1,15 +1,16 @@
 import { join } from 'node:path';
 import { RateLimit } from '../../primary/access/rate-limit.js';
-import type { CreatePrimaryPart, PrimaryCore, PrimaryPart } from '../../primary/features/feature.js';
+import type { PrimaryCore, PrimaryPart } from '../../primary/features/feature.js';
 import type { Counts } from '../../primary/store/contract/store.js';
 import type { ClientText } from '../../shared/client.js';
 import type { Handlers } from '../../shared/ipc/peer.js';
+import { usingStore } from '../stores/contract/full-store.js';
 import { sharedMadeKeys } from './made-key-store.js';
 import { MadeKeys, ownActs } from './made-keys.js';
 import { madeKeysFile } from './made-keys-file.js';
 import { type calls, stateFileName } from './shared.js';
 
-export const createKeysApi: CreatePrimaryPart = (core) => {
+export const createKeysApi = usingStore((core) => {
   const { host, store, clients, fileFaults, config, sendKeys, beforeAct, reportsCosts } = core;
   const { keyOptions, stateFolder } = config;
   const { clock, log } = host;
@@ -21,7 +22,7 @@ export const createKeysApi: CreatePrimaryPart = (core) => {
     ownActsLimit: new RateLimit((client) => [{ client, rate: ownActs }], clock),
   });
   return new KeysPart(keys, config.needsKey);
-};
+});
 
 /** Returns the keys that were made over HTTP, for features that come later in the list. */
 export function madeKeysOf({ earlierParts }: Pick<PrimaryCore, 'earlierParts'>): MadeKeys {

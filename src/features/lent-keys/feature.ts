@@ -12,7 +12,7 @@ const lendAction: KeyAction = {
 /** Keys that clients lend for a time, such as to a job of a batch system. */
 export const lentKeys = {
   ...emptyFeature,
-  ...{ name: 'lent-keys', variables, calls, endpoints, logEvents, keyActions: [lendAction] },
+  ...{ name: 'lent-keys', needs: ['stores'], variables, calls, endpoints, logEvents, keyActions: [lendAction] },
   loadPrimary: async (values) => (await import('./primary.js')).createLentKeys(values),
   loadWorker: () => import('./worker.js'),
 } satisfies PrimaryFeature<typeof variables> & WorkerFeature<typeof calls> & CommandFeature;

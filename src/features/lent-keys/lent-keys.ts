@@ -2,8 +2,6 @@ import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import type { RateLimit } from '../../primary/access/rate-limit.js';
 import type { PrimaryCore } from '../../primary/features/feature.js';
-import { StoredRecords } from '../../primary/features/stored-records.js';
-import type { SharedText } from '../../primary/store/contract/shared-text.js';
 import type { OperatorAct } from '../../shared/acts.js';
 import { type ClientText, clientText } from '../../shared/client.js';
 import { type Clock, timestamp } from '../../shared/clock.js';
@@ -12,6 +10,8 @@ import { ignoreFailure, invalid, RelayError } from '../../shared/errors.js';
 import type { Actor, WorkerKey } from '../../shared/ipc/protocol.js';
 import type { LogEvent, Logger } from '../../shared/log/logger.js';
 import { formatCount } from '../../shared/text/format.js';
+import type { SharedText } from '../stores/contract/shared-text.js';
+import { StoredRecords } from '../stores/stored-records.js';
 import { type LentKeyView, type logEvents, maxOfClient, type NewLentKey, ownId } from './shared.js';
 
 const digest = z.string().regex(/^[0-9a-f]{64}$/);

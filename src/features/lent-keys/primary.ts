@@ -1,14 +1,15 @@
 import { RateLimit } from '../../primary/access/rate-limit.js';
 import type { CreatePrimaryPart } from '../../primary/features/feature.js';
 import type { StoredKind } from '../../primary/features/stored-kind.js';
-import { recordsPlace } from '../../primary/features/stored-records.js';
 import type { Handlers } from '../../shared/ipc/peer.js';
+import { usingStore } from '../stores/contract/full-store.js';
+import { recordsPlace } from '../stores/stored-records.js';
 import { LentKeys, lendingRate } from './lent-keys.js';
 import type { calls, LentKeyValues } from './shared.js';
 
 /** Creates the part that makes, stores and ends lent keys. */
 export function createLentKeys({ MODEL_API_MAX_LENT_HOURS: maxHours }: LentKeyValues): CreatePrimaryPart {
-  return (core) => {
+  return usingStore((core) => {
     const { host, clients, sendKeys, beforeAct } = core;
     const { clock, log } = host;
     const { shared, path, place } = recordsPlace(core, 'lent-keys');
@@ -29,7 +30,7 @@ export function createLentKeys({ MODEL_API_MAX_LENT_HOURS: maxHours }: LentKeyVa
       removeClients: async (isAmong) => ({ keys: await keys.removeOf(isAmong) }),
       storedKinds: [storedKeys(place)],
     };
-  };
+  });
 }
 
 function storedKeys(place: StoredKind['place']): StoredKind {

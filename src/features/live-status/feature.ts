@@ -6,7 +6,7 @@ import { calls, endpoints } from './shared.js';
 /** The state of the service for people, also as a stream of changes: GET /status and GET /status/stream. */
 export const liveStatus = {
   ...emptyFeature,
-  ...{ name: 'live-status', calls, endpoints },
+  ...{ name: 'live-status', needs: ['stores'], calls, endpoints },
   loadPrimary: async () => (await import('./primary.js')).createLiveStatus,
   loadWorker: () => import('./worker.js'),
 } satisfies PrimaryFeature & WorkerFeature<typeof calls>;

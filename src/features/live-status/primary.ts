@@ -1,7 +1,8 @@
-import type { CreatePrimaryPart, PrimaryCore } from '../../primary/features/feature.js';
+import type { PrimaryCore } from '../../primary/features/feature.js';
 import { oneAtATime } from '../../shared/async.js';
 import { delay } from '../../shared/clock.js';
 import type { Handlers } from '../../shared/ipc/peer.js';
+import { usingStore } from '../stores/contract/full-store.js';
 import { LastHour } from './last-hour.js';
 import { type SectionSources, sectionsOf } from './sections.js';
 import type { calls } from './shared.js';
@@ -11,7 +12,7 @@ import { StatusFeed } from './status-feed.js';
 const betweenCountsMs = 100;
 
 /** Creates the part that counts jobs and requests over time, and composes the status for the workers. */
-export const createLiveStatus: CreatePrimaryPart = (core) => {
+export const createLiveStatus = usingStore((core) => {
   const lastHour = new LastHour(core.host.clock);
   return {
     handlers: statusHandlers({ ...core, lastHour }),
@@ -19,7 +20,7 @@ export const createLiveStatus: CreatePrimaryPart = (core) => {
     countRefusal: () => lastHour.countRefusal(),
     figuresReported: (families) => lastHour.countRequests(families),
   };
-};
+});
 
 type StatusParts = SectionSources & Pick<PrimaryCore, 'scrape'> & { readonly host: Pick<PrimaryCore['host'], 'heap'> };
 

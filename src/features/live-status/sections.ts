@@ -4,6 +4,7 @@ import { breakerBodyOf } from '../../primary/observe/status.js';
 import type { Sections, StatusBody } from '../../shared/api/status.js';
 import { type ClientText, readClientId } from '../../shared/client.js';
 import { timestamp } from '../../shared/clock.js';
+import type { StoringCore } from '../stores/contract/full-store.js';
 import type { LastHour } from './last-hour.js';
 
 const maxClients = 50;
@@ -15,7 +16,7 @@ type StatusPart = 'status' | 'room' | 'jobEntry' | 'openJobs' | 'localJobs' | 'j
 export interface SectionSources extends Pick<PrimaryCore, StatusPart> {
   readonly host: Pick<PrimaryCore['host'], 'product' | 'clock'>;
   readonly config: Pick<PrimaryCore['config'], 'needsKey' | 'maxJobs'>;
-  readonly store: Pick<PrimaryCore['store'], 'jobs'>;
+  readonly store: Pick<StoringCore['store'], 'jobs'>;
   readonly lastHour: Pick<LastHour, 'body' | 'day' | 'totalRequests'>;
 }
 

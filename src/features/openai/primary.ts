@@ -1,25 +1,29 @@
-import type { CreatePrimaryPart, PrimaryCore } from '../../primary/features/feature.js';
+import type { PrimaryCore } from '../../primary/features/feature.js';
 import { inLines, withResolvers } from '../../shared/async.js';
 import { holderOf } from '../../shared/client.js';
 import { storingIsOff } from '../../shared/errors.js';
 import type { Handlers } from '../../shared/ipc/peer.js';
-import type { calls } from './shared.js';
+import { usingStore } from '../stores/contract/full-store.js';
+import { type calls, metrics } from './shared.js';
 import { responseLimits, StoredResponses } from './stored-responses.js';
 
-/** Creates the part that answers the calls about stored responses. */
-export const createOpenAi: CreatePrimaryPart = (core) => {
-  const { host, store, config } = core;
+/** Creates the part that stores responses, and answers the calls about them. */
+export const createOpenAi = usingStore(({ store, config, host, ...core }) => {
   const responses = new StoredResponses(store.responses, responseLimits(config), host.clock);
+  const { stored_responses: counted, stored_response_bytes: bytes } = metrics;
   return {
-    handlers: responseHandlers({ ...core, responses }),
     job: { readEarlier: (request) => responses.readEarlier(request) },
-    start: () => responses.expire(),
+    handlers: responseHandlers({ ...core, host, responses }),
+    gauges: [
+      { name: 'stored_responses', ...counted, read: () => store.responses.counts.count },
+      { name: 'stored_response_bytes', ...bytes, read: () => store.responses.counts.bytes },
+    ],
   };
-};
+});
 
-interface ResponseParts extends Pick<PrimaryCore, 'host' | 'mayStore' | 'yieldInOrder'> {
+type ResponseParts = Pick<PrimaryCore, 'host' | 'mayStore' | 'yieldInOrder'> & {
   readonly responses: StoredResponses;
-}
+};
 
 /** Returns the handlers of the calls about responses. */
 function responseHandlers({ host, responses, mayStore, yieldInOrder }: ResponseParts): Handlers<typeof calls> {

@@ -3,6 +3,7 @@ import { clientText } from '../../shared/client.js';
 import type { Peer } from '../../shared/ipc/peer.js';
 import type { WorkerCalls } from '../../shared/ipc/protocol.js';
 import { continuedText, message } from '../../shared/job.js';
+import type { MetricTable } from '../../shared/tables/metrics.js';
 import type { Primary } from '../../worker/http/exchange.js';
 
 /** What both processes know of stored responses. */
@@ -23,6 +24,11 @@ const responseToStore = z.object({
   /** JSON body for the client. */
   body: z.string(),
 });
+
+export const metrics = {
+  stored_responses: { type: 'gauge', labels: [], help: 'Stored responses.' },
+  stored_response_bytes: { type: 'gauge', labels: [], help: 'Text of all stored responses, bytes.' },
+} as const satisfies MetricTable;
 
 export const calls = {
   /**

@@ -1,18 +1,18 @@
 import { checkSize, maxConversationBytes } from '../../primary/conversations/conversation-limits.js';
+import type { Clock } from '../../shared/clock.js';
+import type { Config } from '../../shared/config/config.js';
+import { invalid, RelayError } from '../../shared/errors.js';
+import type { ContinuedText, JobRequest, Message } from '../../shared/job.js';
+import { chained } from '../../shared/text/chain.js';
+import { inTurns } from '../../shared/text/turns.js';
+import { callsAsText } from '../doors/calls-as-text.js';
 import type {
   BodyPiece,
   ResponseKey,
   ResponseLimits,
   ResponseNode,
   ResponseStore,
-} from '../../primary/store/contract/responses.js';
-import type { Clock } from '../../shared/clock.js';
-import type { Config } from '../../shared/config/config.js';
-import { ignoreFailure, invalid, RelayError } from '../../shared/errors.js';
-import type { ContinuedText, JobRequest, Message } from '../../shared/job.js';
-import { chained } from '../../shared/text/chain.js';
-import { inTurns } from '../../shared/text/turns.js';
-import { callsAsText } from '../doors/calls-as-text.js';
+} from '../stores/contract/responses.js';
 import { bytesOfMessages, haveImages } from './message-sizes.js';
 
 /** Returns the limits: as many responses as conversations, with a quarter of their text. */
@@ -101,11 +101,6 @@ export class StoredResponses {
 
   async remove(key: ResponseKey): Promise<void> {
     if (!(await this.#store.remove(key))) notFound();
-  }
-
-  /** Removes expired responses. A failure is ignored: the next call tries again. */
-  expire(): void {
-    this.#store.expire(this.#expiredAt).catch(ignoreFailure);
   }
 
   get #expiredAt(): number {

@@ -8,6 +8,7 @@ import { family } from './shared.js';
 export const redis = {
   ...emptyFeature,
   name: 'redis',
+  needs: ['stores'],
   store: {
     ...family,
     label: 'Redis',

@@ -1,14 +1,16 @@
 import type { RatesOf } from '../../primary/access/rate-limit.js';
 import type { ConversationStore } from '../../primary/conversations/conversation-store.js';
 import { quarterOf } from '../../primary/fairness/fair-share.js';
-import type { Hosts, OpenedStore, StoreParts } from '../../primary/hosts/hosts.js';
-import { maxWaitingBytes } from '../../primary/store/contract/jobs.js';
-import type { Store, StoreObserver } from '../../primary/store/contract/store.js';
-import type { StoreTable, StoreTables } from '../../primary/store/contract/tables.js';
+import type { Hosts, StoreParts } from '../../primary/hosts/hosts.js';
+import type { StoreObserver } from '../../primary/store/contract/store.js';
+import type { StoreTable } from '../../primary/store/contract/store-table.js';
 import type { Clock } from '../../shared/clock.js';
 import type { Config } from '../../shared/config/config.js';
 import type { StorePlace } from '../../shared/config/stores.js';
 import { ignoreFailure } from '../../shared/errors.js';
+import type { FullStore, OpenedFullStore } from '../stores/contract/full-store.js';
+import { maxWaitingBytes } from '../stores/contract/jobs.js';
+import type { StoreTables } from '../stores/contract/tables.js';
 import { ConversationReplica } from './conversation-replica.js';
 import { JobMessages } from './job-messages.js';
 import { JobQueue } from './job-queue.js';
@@ -33,7 +35,7 @@ const firstAnswerMs = 2000;
 const renewMs = 2000;
 
 /** Opens the store that `place` names, and creates the parts that exist only if several hosts share it. */
-export async function openHosts({ text }: StorePlace, { config, tables, clock }: StoreParts): Promise<OpenedStore> {
+export async function openHosts({ text }: StorePlace, { config, tables, clock }: StoreParts): Promise<OpenedFullStore> {
   const place = redisPlace(text);
   if (place === null) throw new Error('the configuration has accepted another text');
   const store = await openRedis(place, clock, { ...sharedLimits(config), tables });
@@ -68,7 +70,7 @@ class RedisHosts implements Hosts {
 }
 
 /** The store that all hosts with the same Redis share. */
-export class RedisStore implements Store {
+export class RedisStore implements FullStore {
   readonly kind = 'redis';
   readonly isShared = true;
   readonly conversations: RedisConversations;

@@ -1,7 +1,7 @@
-import type { SharedJobsListener } from '../../primary/store/contract/shared-jobs.js';
 import { withResolvers } from '../../shared/async.js';
 import { type CallerJob, type CallerOrder, callerJob, callerOrder } from '../../shared/background.js';
 import type { Clock } from '../../shared/clock.js';
+import type { SharedJobsListener } from '../stores/contract/shared-jobs.js';
 import { connectTo, deadLinkMs } from './redis-link.js';
 import type { RedisPlace } from './shared.js';
 

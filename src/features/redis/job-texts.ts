@@ -1,6 +1,6 @@
-import type { LoggedText } from '../../primary/store/contract/jobs.js';
 import type { Clock, StopTimer } from '../../shared/clock.js';
 import { ignoreFailure } from '../../shared/errors.js';
+import type { LoggedText } from '../stores/contract/jobs.js';
 import type { RedisConnection } from './redis-connection.js';
 
 /** Interval at which the text of running jobs is stored. */

@@ -1,4 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
+import { type ClientText, holderOf } from '../../shared/client.js';
+import type { Clock, StopTimer } from '../../shared/clock.js';
+import { ignoreFailure } from '../../shared/errors.js';
 import {
   type AnswerOfKey,
   type AnswerStore,
@@ -12,10 +15,7 @@ import {
   type RecordedHead,
   recordedPieceBytes,
   sizeOfAnswer,
-} from '../../primary/store/contract/answers.js';
-import { type ClientText, holderOf } from '../../shared/client.js';
-import type { Clock, StopTimer } from '../../shared/clock.js';
-import { ignoreFailure } from '../../shared/errors.js';
+} from '../stores/contract/answers.js';
 import type { RedisConnection } from './redis-connection.js';
 import { isAnswer } from './redis-faults.js';
 

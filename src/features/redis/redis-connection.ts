@@ -1,4 +1,3 @@
-import type { JobRecord } from '../../primary/store/contract/jobs.js';
 import { type StoreObserver, type StoreOperation, silentObserver } from '../../primary/store/contract/store.js';
 import { withResolvers } from '../../shared/async.js';
 import { type Clock, type StopTimer, yieldToEventLoop } from '../../shared/clock.js';
@@ -153,11 +152,6 @@ export class RedisConnection {
   /** Reports an error reply of Redis, from this or another connection. */
   warn(error: unknown): void {
     if (isAnswer(error)) this.#warn(this.#reasonOf(error));
-  }
-
-  /** Reports a job that this service has ended, because its host has died. */
-  reportLost(job: JobRecord): void {
-    this.#observer.jobLost(job);
   }
 
   close(): void {

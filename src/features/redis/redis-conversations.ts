@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { checkForkPoint, notFound } from '../../primary/conversations/conversation-limits.js';
 import { firstWordsOf, type ListedPage, versionPage } from '../../primary/conversations/transcript.js';
-import { pieceOf } from '../../primary/store/contract/answers.js';
 import type {
   ConversationChange,
   ConversationJournal,
@@ -9,6 +8,14 @@ import type {
   StoredTurn,
   TurnChange,
 } from '../../primary/store/contract/conversations.js';
+import { bytesOf, type StoredText, stored, textOf } from '../../primary/store/contract/stored-text.js';
+import { type ClientText, clientText, holderOf } from '../../shared/client.js';
+import type { Clock } from '../../shared/clock.js';
+import { type ConversationSnapshot, rootOf, type TitledConversation } from '../../shared/conversation.js';
+import { RelayError, retryAfter, storeUnavailable } from '../../shared/errors.js';
+import { newId } from '../../shared/ids.js';
+import type { Attachment, Message } from '../../shared/job.js';
+import { pieceOf } from '../stores/contract/answers.js';
 import {
   type BodyPiece,
   type PutVerdict,
@@ -18,16 +25,9 @@ import {
   type ResponseNode,
   type ResponsePart,
   type ResponseStore,
+  responsePieceBytes,
   writtenInTurns,
-} from '../../primary/store/contract/responses.js';
-import { bytesOf, type StoredText, stored, textOf } from '../../primary/store/contract/stored-text.js';
-import { type ClientText, clientText, holderOf } from '../../shared/client.js';
-import type { Clock } from '../../shared/clock.js';
-import { type ConversationSnapshot, rootOf, type TitledConversation } from '../../shared/conversation.js';
-import { RelayError, retryAfter, storeUnavailable } from '../../shared/errors.js';
-import { newId } from '../../shared/ids.js';
-import { responsePieceBytes } from '../../shared/ipc/protocol.js';
-import type { Attachment, Message } from '../../shared/job.js';
+} from '../stores/contract/responses.js';
 import type { RedisConnection } from './redis-connection.js';
 import { Unanswered } from './redis-faults.js';
 import type { ScriptArguments, ScriptReply } from './redis-link.js';

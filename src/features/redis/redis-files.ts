@@ -1,3 +1,5 @@
+import type { ClientText } from '../../shared/client.js';
+import type { FilePurpose, PageOrder } from '../../shared/files.js';
 import {
   type Appended,
   type BatchApi,
@@ -11,9 +13,7 @@ import {
   type StoredBatch,
   type StoredFile,
   type StoredPage,
-} from '../../primary/store/contract/files.js';
-import type { ClientText } from '../../shared/client.js';
-import type { FilePurpose, PageOrder } from '../../shared/files.js';
+} from '../stores/contract/files.js';
 import type { RedisConnection } from './redis-connection.js';
 import type { ScriptArguments, ScriptReply } from './redis-link.js';
 

@@ -1,20 +1,4 @@
-import {
-  type AcceptedJob,
-  type EndedJob,
-  holderRoom,
-  type JobPage,
-  type JobRecord,
-  type LoggedText,
-  lostEnd,
-  nameRoom,
-  noRoom,
-} from '../../primary/store/contract/jobs.js';
-import type {
-  Cancelling,
-  SharedJobs,
-  SharedJobsListener,
-  WaitingJobs,
-} from '../../primary/store/contract/shared-jobs.js';
+import type { AcceptedJob } from '../../primary/jobs/background-part.js';
 import { withLimit } from '../../shared/async.js';
 import type { CallerJob, CallerOrder, JobForm, JobListOrder } from '../../shared/background.js';
 import { type ClientText, clientText } from '../../shared/client.js';
@@ -23,6 +7,18 @@ import { storeUnavailable } from '../../shared/errors.js';
 import { newId } from '../../shared/ids.js';
 import type { JobEnd, JobRequest } from '../../shared/job.js';
 import { requestBytes } from '../../shared/text/turns.js';
+import {
+  type EndedJob,
+  holderRoom,
+  type JobPage,
+  type JobRecord,
+  type JobStore,
+  type LoggedText,
+  lostEnd,
+  nameRoom,
+  noRoom,
+} from '../stores/contract/jobs.js';
+import type { Cancelling, SharedJobs, SharedJobsListener, WaitingJobs } from '../stores/contract/shared-jobs.js';
 import type { JobMessages } from './job-messages.js';
 import type { JobQueue } from './job-queue.js';
 import { JobTexts } from './job-texts.js';
@@ -87,6 +83,8 @@ export class RedisJobs implements SharedJobs {
       this.#mayHaveOrphans = true;
     });
   }
+
+  onLost: JobStore['onLost'] = () => {};
 
   get shared(): this {
     return this;
@@ -244,7 +242,7 @@ export class RedisJobs implements SharedJobs {
   /** Reports a job of a dead host, unless Redis fails. */
   async #reportLost(id: string): Promise<void> {
     const job = await this.find(id, null).catch(() => null);
-    if (job !== null) this.#redis.reportLost(job);
+    if (job !== null) this.onLost(job);
   }
 
   /** Renews the sign of life of this host, and ends the jobs of dead hosts. Called every two seconds. */

@@ -1,12 +1,12 @@
+import type { StoreTable } from '../../primary/store/contract/store-table.js';
+import { holderOf } from '../../shared/client.js';
 import {
   type AddedRow,
   isByClient,
-  type StoreTable,
   type TableRow,
   type TableStore,
   undeclaredKeepMs,
-} from '../../primary/store/contract/tables.js';
-import { holderOf } from '../../shared/client.js';
+} from '../stores/contract/tables.js';
 import type { RedisConnection } from './redis-connection.js';
 
 /** Rows of a declared table in Redis. Each due row goes to only one of the hosts until its lease ends. */

@@ -1,5 +1,5 @@
-import type { SharedText } from '../../primary/store/contract/shared-text.js';
 import { newId } from '../../shared/ids.js';
+import type { SharedText } from '../stores/contract/shared-text.js';
 import type { RedisConnection } from './redis-connection.js';
 
 /** Stores a text in Redis with a version, which each change replaces. */

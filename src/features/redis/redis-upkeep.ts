@@ -1,10 +1,11 @@
-import { answerTtlMs } from '../../primary/store/contract/answers.js';
-import type { Counts, StoreUpkeep } from '../../primary/store/contract/store.js';
-import type { StoreTable } from '../../primary/store/contract/tables.js';
+import type { Counts } from '../../primary/store/contract/store.js';
+import type { StoreTable } from '../../primary/store/contract/store-table.js';
 import type { StoreBackup, StoreReport } from '../../shared/api/store.js';
 import { inLine } from '../../shared/async.js';
 import { type ClientText, isOfClient } from '../../shared/client.js';
 import { invalid } from '../../shared/errors.js';
+import { answerTtlMs } from '../stores/contract/answers.js';
+import type { FullUpkeep } from '../stores/contract/full-store.js';
 import type { RedisConnection } from './redis-connection.js';
 import type { ScriptArguments } from './redis-link.js';
 import { usedThings } from './redis-usage.js';
@@ -15,7 +16,7 @@ const listCount = 20;
 const maxFaults = 20;
 
 /** Checks and purges all keys under one prefix in pieces, one operation at a time. */
-export class RedisUpkeep implements StoreUpkeep {
+export class RedisUpkeep implements FullUpkeep {
   readonly #redis: RedisConnection;
   readonly #ttlMs: number;
   /** Names of the declared tables and of their rows, for the scripts. */

@@ -7,7 +7,7 @@ import { calls, endpoints, logEvents, metrics } from './shared.js';
 /** Slots that an administrator reserves for the jobs of a group, for a time. */
 export const reservations = {
   ...emptyFeature,
-  ...{ name: 'reservations', calls, endpoints, logEvents, metrics },
+  ...{ name: 'reservations', needs: ['stores'], calls, endpoints, logEvents, metrics },
   loadPrimary: async () => (await import('./primary.js')).createReservations,
   loadWorker: () => import('./worker.js'),
   commands: [

@@ -1,7 +1,7 @@
-import type { CreatePrimaryPart } from '../../primary/features/feature.js';
 import type { StoredKind } from '../../primary/features/stored-kind.js';
-import { recordsPlace } from '../../primary/features/stored-records.js';
 import type { Handlers } from '../../shared/ipc/peer.js';
+import { usingStore } from '../stores/contract/full-store.js';
+import { recordsPlace } from '../stores/stored-records.js';
 import { Reservations } from './reservations.js';
 import { type calls, metrics } from './shared.js';
 
@@ -9,7 +9,7 @@ import { type calls, metrics } from './shared.js';
 const refreshMs = 1000;
 
 /** Creates the part that reserves slots for groups. */
-export const createReservations: CreatePrimaryPart = (core) => {
+export const createReservations = usingStore((core) => {
   const { host, clients, room, beforeAct } = core;
   const { clock, log } = host;
   const place = recordsPlace(core, 'reservations');
@@ -37,7 +37,7 @@ export const createReservations: CreatePrimaryPart = (core) => {
     restored: () => reservations.refresh(),
     start: () => void clock.every(refreshMs, () => void reservations.refresh()),
   };
-};
+});
 
 function storedReservations(place: StoredKind['place']): StoredKind {
   return {

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import type { PrimaryCore, ReservedSlots, Spender } from '../../primary/features/feature.js';
-import { type RecordsPlace, StoredRecords } from '../../primary/features/stored-records.js';
 import type { JobGate } from '../../primary/jobs/ticket.js';
 import type { OperatorAct } from '../../shared/acts.js';
 import type { ClientText } from '../../shared/client.js';
@@ -11,6 +10,7 @@ import { ignoreFailure, invalid, RelayError } from '../../shared/errors.js';
 import type { Actor } from '../../shared/ipc/protocol.js';
 import type { LogEvent, Logger } from '../../shared/log/logger.js';
 import { formatCount } from '../../shared/text/format.js';
+import { type RecordsPlace, StoredRecords } from '../stores/stored-records.js';
 import { type logEvents, maxAheadMs, type ReservationView, type ReserveRequest } from './shared.js';
 
 const record = z.strictObject({

@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto';
 import type { PrimaryCore } from '../../primary/features/feature.js';
-import type { StoredPage } from '../../primary/store/contract/files.js';
 import { type ClientText, holderOf, optionHolder, readClientId } from '../../shared/client.js';
 import { dayText } from '../../shared/config/key-values.js';
 import { storeUnavailable } from '../../shared/errors.js';
 import { filePurposes } from '../../shared/files.js';
 import type { TranscriptOrder } from '../../shared/ipc/protocol.js';
 import { piecesOf } from '../../shared/text/well-formed.js';
+import type { StoredPage } from '../stores/contract/files.js';
+import type { StoringCore } from '../stores/contract/full-store.js';
 import type { UsagePart } from '../usage/primary.js';
 import type { UsageGroup } from '../usage/report-form.js';
 
@@ -21,7 +22,7 @@ const expiredNever = 0;
 
 export type ExportCore = Pick<PrimaryCore, 'conversations' | 'recordsOf'> & {
   readonly usage: Pick<UsagePart, 'report'>;
-  readonly store: Pick<PrimaryCore['store'], 'answers' | 'tables' | 'jobs' | 'files' | 'responses' | 'upkeep'>;
+  readonly store: Pick<StoringCore['store'], 'answers' | 'tables' | 'jobs' | 'files' | 'responses' | 'upkeep'>;
   readonly clients: Pick<PrimaryCore['clients'], 'keyClients' | 'ownOptionsOf' | 'countedGroupsOf'>;
   readonly config: Pick<PrimaryCore['config'], 'readBack' | 'keyOptions'>;
 };

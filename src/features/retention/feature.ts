@@ -5,7 +5,7 @@ import { calls, endpoints } from './shared.js';
 
 /** What is stored, how long, and who can read it: GET /retention and `prompt-relay retention`. */
 export const retention = {
-  ...{ name: 'retention', needs: ['usage'] },
+  ...{ name: 'retention', needs: ['stores', 'usage'] },
   ...{ variables: {}, findFaults: () => [], findWarnings: () => [], calls, endpoints },
   ...{ requestFields: {}, requestHeaders: {}, logEvents: {}, keyOptions: {}, tables: [] },
   loadPrimary: async () => (await import('./primary.js')).createRetention,

@@ -1,10 +1,10 @@
 import { RateLimit } from '../../primary/access/rate-limit.js';
-import type { CreatePrimaryPart } from '../../primary/features/feature.js';
 import type { StoredKind } from '../../primary/features/stored-kind.js';
 import { holderOf } from '../../shared/client.js';
 import { timestamp } from '../../shared/clock.js';
 import { RelayError } from '../../shared/errors.js';
 import type { Handlers } from '../../shared/ipc/peer.js';
+import { usingStore } from '../stores/contract/full-store.js';
 import { usageOf } from '../usage/primary.js';
 import { exportOf } from './export.js';
 import { type calls, maxExportsAnHour, type Retention } from './shared.js';
@@ -22,7 +22,7 @@ const provider =
   'The model CLI sends each prompt to its provider, unless the model runs on this host. The terms of the account decide how long the provider stores it.';
 
 /** Creates the part that describes what this service stores: the core, and each feature. */
-export const createRetention: CreatePrimaryPart = (core) => {
+export const createRetention = usingStore((core) => {
   const { config, storedKinds, mayStore, host, beforeAct } = core;
   const usage = usageOf(core);
   const limit = new RateLimit((client) => [{ client: holderOf(client), rate: exportRate }], host.clock);
@@ -47,7 +47,7 @@ export const createRetention: CreatePrimaryPart = (core) => {
     },
   };
   return { handlers };
-};
+});
 
 /** UTF-16 units from which lines are sent together. */
 const pieceUnits = 16 * 1024;

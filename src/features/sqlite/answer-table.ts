@@ -1,3 +1,4 @@
+import { type ClientText, clientText } from '../../shared/client.js';
 import {
   type AnswerOfKey,
   answerTtlMs,
@@ -7,9 +8,8 @@ import {
   type RecordedBegin,
   type RecordedHead,
   recordedPieceBytes,
-} from '../../primary/store/contract/answers.js';
-import { AnswerShares } from '../../primary/store/shares/answer-shares.js';
-import { type ClientText, clientText } from '../../shared/client.js';
+} from '../stores/contract/answers.js';
+import { AnswerShares } from '../stores/shares/answer-shares.js';
 import type { SqlRow, Statements } from './node-sqlite.js';
 
 /** A recorded answer with only the first piece of its body. */

@@ -1,4 +1,4 @@
-import type { StoreTable } from '../../primary/store/contract/tables.js';
+import type { StoreTable } from '../../primary/store/contract/store-table.js';
 import type { AnswerTable } from './answer-table.js';
 import type { ConversationTable } from './conversation-table.js';
 import type { DeclaredTables } from './declared-tables.js';

@@ -1,4 +1,3 @@
-import type { JobRecord } from '../../primary/store/contract/jobs.js';
 import {
   PassingFault,
   StoreFault,
@@ -82,11 +81,6 @@ export class SqliteClient {
   observe(observer: StoreObserver): void {
     this.#observer = observer;
     if (this.#state === 'down') observer.down(this.#trouble);
-  }
-
-  /** Reports a job that this service has ended, because its host has died. */
-  reportLost(job: JobRecord): void {
-    this.#observer.jobLost(job);
   }
 
   /**

@@ -1,11 +1,6 @@
-import {
-  type AddedRow,
-  isByClient,
-  type StoreTable,
-  type TableRow,
-  undeclaredKeepMs,
-} from '../../primary/store/contract/tables.js';
+import type { StoreTable } from '../../primary/store/contract/store-table.js';
 import { type ClientText, clientsOfHolder, holderOf } from '../../shared/client.js';
+import { type AddedRow, isByClient, type TableRow, undeclaredKeepMs } from '../stores/contract/tables.js';
 import type { SqlRow, SqlValue, Statements } from './node-sqlite.js';
 
 /** Returns the statements that create a declared table and its index, unless the file has them. */

@@ -9,6 +9,7 @@ import { family, findFault, pathIn } from './shared.js';
 export const sqlite = {
   ...emptyFeature,
   name: 'sqlite',
+  needs: ['stores'],
   store: {
     ...family,
     label: 'SQLite',

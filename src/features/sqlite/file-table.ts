@@ -1,3 +1,5 @@
+import type { ClientText } from '../../shared/client.js';
+import type { FilePurpose, PageOrder } from '../../shared/files.js';
 import {
   type Appended,
   type BatchApi,
@@ -9,9 +11,7 @@ import {
   type StoredBatch,
   type StoredFile,
   type StoredPage,
-} from '../../primary/store/contract/files.js';
-import type { ClientText } from '../../shared/client.js';
-import type { FilePurpose, PageOrder } from '../../shared/files.js';
+} from '../stores/contract/files.js';
 import type { SqlRow, SqlValue, Statements } from './node-sqlite.js';
 
 /** Pieces of a file that are joined by one read. */

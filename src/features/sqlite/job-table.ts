@@ -1,13 +1,8 @@
-import {
-  type AcceptedJob,
-  type EndedJob,
-  type JobPage,
-  type JobRecord,
-  lostEnd,
-} from '../../primary/store/contract/jobs.js';
+import type { AcceptedJob } from '../../primary/jobs/background-part.js';
 import type { JobForm, JobListOrder } from '../../shared/background.js';
 import { type ClientText, clientText } from '../../shared/client.js';
 import type { JobEnd, JobRequest } from '../../shared/job.js';
+import { type EndedJob, type JobPage, type JobRecord, lostEnd } from '../stores/contract/jobs.js';
 import type { SqlRow, Statements } from './node-sqlite.js';
 
 /** Jobs read per query. */

@@ -1,11 +1,12 @@
 import { stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { StoreFile } from '../../command/base/command.js';
-import type { OpenedStore, StoreParts } from '../../primary/hosts/hosts.js';
-import { type Counts, expiryAt, HeldFault, StoreFault, sumCounts } from '../../primary/store/contract/store.js';
+import type { StoreParts } from '../../primary/hosts/hosts.js';
+import { type Counts, HeldFault, StoreFault, sumCounts } from '../../primary/store/contract/store.js';
 import { asConfigFault } from '../../primary/store/open.js';
 import type { ClientText } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
+import type { OpenedFullStore } from '../stores/contract/full-store.js';
 import { SqliteClient } from './client.js';
 import { checkFile, prepareFile } from './files.js';
 import { isSqliteThere } from './node-sqlite.js';
@@ -16,7 +17,7 @@ import { SqliteThread } from './sqlite-thread.js';
 import { SqliteUpkeep } from './sqlite-upkeep.js';
 
 /** Opens the store of a service. If the file cannot be opened yet, the store starts as down. Rejects with a StoreFault. */
-export async function openSqlite(path: string, { tables, clock, onHang }: StoreParts): Promise<OpenedStore> {
+export async function openSqlite(path: string, { tables, clock, onHang }: StoreParts): Promise<OpenedFullStore> {
   const thread = new SqliteThread(path, tables);
   const store = new SqliteStore(path, thread, tables, clock, onHang);
   await store.open(async () => {
@@ -47,7 +48,7 @@ export async function openOffline(path: string, clock: Clock, purpose: 'read' | 
     }
     return {
       backupTo: (file) => upkeep.backupTo(file),
-      verify: (lifetimes) => upkeep.verify(expiryAt(clock.now(), lifetimes)),
+      verify: (lifetimes) => upkeep.verify(lifetimes),
       purge: (name) => purgeAll(upkeep, name),
       copies: () => upkeep.copies(),
       close: () => client.close(),
@@ -74,7 +75,7 @@ async function checkThere(path: string): Promise<void> {
 }
 
 async function checkCurrent(upkeep: SqliteUpkeep, path: string): Promise<void> {
-  const { version } = await upkeep.verify({ conversations: 0, jobs: 0, idempotency: 0, responses: 0 });
+  const { version } = await upkeep.verify({ conversationTtlMs: 0, jobTtlMs: 0 });
   if (version === migrations.length) return;
   throw new StoreFault(`${path} has an older version: start the service with it once, then purge`);
 }

@@ -1,4 +1,6 @@
-import { pieceOf } from '../../primary/store/contract/answers.js';
+import { clientText } from '../../shared/client.js';
+import type { Message } from '../../shared/job.js';
+import { pieceOf } from '../stores/contract/answers.js';
 import {
   type BodyPiece,
   type PutVerdict,
@@ -7,12 +9,10 @@ import {
   type ResponseLimits,
   type ResponseNode,
   type ResponsePart,
+  responsePieceBytes,
   written,
-} from '../../primary/store/contract/responses.js';
-import { type ResponseHead, ResponseIndex } from '../../primary/store/shares/response-index.js';
-import { clientText } from '../../shared/client.js';
-import { responsePieceBytes } from '../../shared/ipc/protocol.js';
-import type { Message } from '../../shared/job.js';
+} from '../stores/contract/responses.js';
+import { type ResponseHead, ResponseIndex } from '../stores/shares/response-index.js';
 import type { SqlRow, Statements } from './node-sqlite.js';
 
 /** The result of a change of the table, and the totals after it. */

@@ -1,3 +1,5 @@
+import type { ClientText } from '../../shared/client.js';
+import type { FilePurpose, PageOrder } from '../../shared/files.js';
 import type {
   Appended,
   BatchApi,
@@ -8,9 +10,7 @@ import type {
   StoredBatch,
   StoredFile,
   StoredPage,
-} from '../../primary/store/contract/files.js';
-import type { ClientText } from '../../shared/client.js';
-import type { FilePurpose, PageOrder } from '../../shared/files.js';
+} from '../stores/contract/files.js';
 import { call, type TableCall } from './calls.js';
 import type { SqliteClient } from './client.js';
 

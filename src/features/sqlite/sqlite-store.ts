@@ -1,24 +1,23 @@
 import { randomUUID } from 'node:crypto';
-import type {
-  AnswerOfKey,
-  AnswerStore,
-  ClientKey,
-  KnownKey,
-  RecordedBegin,
-} from '../../primary/store/contract/answers.js';
+import type { AcceptedJob } from '../../primary/jobs/background-part.js';
 import type {
   ConversationChange,
   ConversationJournal,
   StoredConversation,
 } from '../../primary/store/contract/conversations.js';
-import type {
-  AcceptedJob,
-  EndedJob,
-  JobPage,
-  JobRecord,
-  JobStore,
-  LoggedText,
-} from '../../primary/store/contract/jobs.js';
+import type { StoreObserver } from '../../primary/store/contract/store.js';
+import type { StoreTable } from '../../primary/store/contract/store-table.js';
+import type { StoredText } from '../../primary/store/contract/stored-text.js';
+import { firstDay, firstMonth, type UsageDelta, type UsageStore } from '../../primary/store/contract/usage.js';
+import type { JobListOrder } from '../../shared/background.js';
+import type { ClientText } from '../../shared/client.js';
+import { type Clock, yieldToEventLoop } from '../../shared/clock.js';
+import { RelayError, storeUnavailable } from '../../shared/errors.js';
+import { newId } from '../../shared/ids.js';
+import type { JobRequest, Message } from '../../shared/job.js';
+import type { AnswerOfKey, AnswerStore, ClientKey, KnownKey, RecordedBegin } from '../stores/contract/answers.js';
+import type { FullStore } from '../stores/contract/full-store.js';
+import type { EndedJob, JobPage, JobRecord, JobStore, LoggedText } from '../stores/contract/jobs.js';
 import type {
   BodyPiece,
   PutVerdict,
@@ -28,17 +27,8 @@ import type {
   ResponseNode,
   ResponsePart,
   ResponseStore,
-} from '../../primary/store/contract/responses.js';
-import type { Store, StoreObserver } from '../../primary/store/contract/store.js';
-import type { StoredText } from '../../primary/store/contract/stored-text.js';
-import type { AddedRow, StoreTable, StoreTables, TableRow, TableStore } from '../../primary/store/contract/tables.js';
-import { firstDay, firstMonth, type UsageDelta, type UsageStore } from '../../primary/store/contract/usage.js';
-import type { JobListOrder } from '../../shared/background.js';
-import type { ClientText } from '../../shared/client.js';
-import { type Clock, yieldToEventLoop } from '../../shared/clock.js';
-import { RelayError, storeUnavailable } from '../../shared/errors.js';
-import { newId } from '../../shared/ids.js';
-import type { JobRequest, Message } from '../../shared/job.js';
+} from '../stores/contract/responses.js';
+import type { AddedRow, StoreTables, TableRow, TableStore } from '../stores/contract/tables.js';
 import { call, type TableCall } from './calls.js';
 import { SqliteClient, type StoreThread } from './client.js';
 import type { ResponseChange } from './response-table.js';
@@ -51,7 +41,7 @@ const openLimitMs = 5000;
 const maxForgotten = 500;
 
 /** A store in a file. Memory contains only the removals that are still to be done. */
-export class SqliteStore implements Store {
+export class SqliteStore implements FullStore {
   readonly kind = 'sqlite';
   readonly isShared = false;
   readonly conversations: SqliteConversations;
@@ -219,6 +209,7 @@ class SqliteConversations implements ConversationJournal {
 class SqliteJobs implements JobStore {
   readonly isDurable = true;
   readonly shared = null;
+  onLost: JobStore['onLost'] = () => {};
   readonly #client: SqliteClient;
   /** Identifies this service in jobs that it starts. */
   readonly #run = newId();
@@ -270,7 +261,7 @@ class SqliteJobs implements JobStore {
   }
 
   async *restore(at: number): AsyncGenerator<AcceptedJob> {
-    for (const job of await this.#client.read(call('jobs', 'endLost', at))) this.#client.reportLost(job);
+    for (const job of await this.#client.read(call('jobs', 'endLost', at))) this.onLost(job);
     for (let after = 0; ; ) {
       const { jobs, last } = await this.#client.read(call('jobs', 'queued', after));
       if (jobs.length === 0) return;

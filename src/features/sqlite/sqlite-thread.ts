@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { HeldFault, PassingFault, StoreFault } from '../../primary/store/contract/store.js';
-import type { StoreTable } from '../../primary/store/contract/tables.js';
+import type { StoreTable } from '../../primary/store/contract/store-table.js';
 import { withResolvers } from '../../shared/async.js';
 import {
   closeMessage,

@@ -1,20 +1,22 @@
 import { link, open, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import type { Counts, Expiry, StoreUpkeep } from '../../primary/store/contract/store.js';
-import type { StoreTable } from '../../primary/store/contract/tables.js';
+import type { Counts, Lifetimes } from '../../primary/store/contract/store.js';
+import type { StoreTable } from '../../primary/store/contract/store-table.js';
 import type { StoreBackup, StoreReport } from '../../shared/api/store.js';
 import { inLine } from '../../shared/async.js';
 import type { ClientText } from '../../shared/client.js';
 import { invalid, RelayError, storeUnavailable } from '../../shared/errors.js';
+import type { FullUpkeep } from '../stores/contract/full-store.js';
 import { call } from './calls.js';
 import type { SqliteClient } from './client.js';
 import { bytesOfFile, copiesBeside, faultsOfFiles, makeEmptyFile } from './files.js';
+import { expiryAt } from './whole-file.js';
 
 /** Endings of file names that belong to the store itself: SQLite or the service removes such files. */
 const ownEndings = ['-wal', '-shm', '-journal', '.pid'];
 
 /** Backs up, checks and purges one file, one operation at a time: each reads the whole file. */
-export class SqliteUpkeep implements StoreUpkeep {
+export class SqliteUpkeep implements FullUpkeep {
   readonly #path: string;
   readonly #client: SqliteClient;
   readonly #tables: readonly StoreTable[];
@@ -56,8 +58,9 @@ export class SqliteUpkeep implements StoreUpkeep {
     });
   }
 
-  verify(expiry: Expiry): Promise<StoreReport> {
+  verify(lifetimes: Lifetimes): Promise<StoreReport> {
     return this.#line(async () => {
+      const expiry = expiryAt(this.#client.clock.now(), lifetimes);
       const { version, faults, rows, expired } = await this.#client.askAside(call('file', 'verify', expiry));
       const all = [...faults, ...(await faultsOfFiles(this.#path))];
       const bytes = await bytesOfFile(this.#path);

@@ -1,10 +1,24 @@
-import type { Counts, Expiry } from '../../primary/store/contract/store.js';
+import type { Counts, Lifetimes } from '../../primary/store/contract/store.js';
 import { type ClientText, isOfClient } from '../../shared/client.js';
+import { answerTtlMs } from '../stores/contract/answers.js';
 import { type SqlConnection, type SqlValue, sqliteCodeOf, sqliteCodes } from './node-sqlite.js';
 
 const maxFaults = 20;
 /** Database pages freed per call. */
 const tidyPages = 2000;
+
+/** Expiry times by table, in milliseconds since the epoch: older rows should have been removed. */
+export interface Expiry {
+  readonly conversations: number;
+  readonly jobs: number;
+  readonly idempotency: number;
+  readonly responses: number;
+}
+
+export function expiryAt(now: number, { conversationTtlMs, jobTtlMs }: Lifetimes): Expiry {
+  const conversations = now - conversationTtlMs;
+  return { conversations, jobs: now - jobTtlMs, idempotency: now - answerTtlMs, responses: conversations };
+}
 
 export interface FileReport {
   readonly version: number;

@@ -81,7 +81,7 @@ async function openJobAt({ of, id, client }: TurnPlace, { clientJobs, conversati
 function nextTurnOf(job: OpenJob, { store }: SteeringParts): NextTurn | null {
   const { request, conversationId, background } = job;
   const beginning = beginningOf(job);
-  if (conversationId === null || (beginning !== null && store.jobs.shared !== null)) return null;
+  if (conversationId === null || (beginning !== null && store.isShared)) return null;
   const { model, fallbacks, schema, effort, thinking = null } = request;
   const models = model === null ? null : [model, ...(fallbacks ?? [])].join(',');
   const refusesFallback = fallbacks?.length === 0;
@@ -98,7 +98,7 @@ function beginningOf(job: OpenJob): NextTurn['beginning'] {
 
 /** Hosts do not pass on messages: only the host that runs a turn knows its process. */
 function turnEnded({ of }: TurnPlace, { store }: SteeringParts): RelayError {
-  if (store.jobs.shared === null)
+  if (!store.isShared)
     return new RelayError('turn_ended', 'no answer is being written: send the message as the next one');
   const place = of === 'job' ? 'the job does not run on this host' : 'this host writes no answer';
   return new RelayError(

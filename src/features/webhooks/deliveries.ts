@@ -1,4 +1,5 @@
-import type { StoreTable, TableRow } from '../../primary/store/contract/tables.js';
+import type { StoreTable } from '../../primary/store/contract/store-table.js';
+import type { TableRow } from '../stores/contract/tables.js';
 
 /** A notice to a receiver, and the attempts to deliver it. `nextAt` is the time of the next attempt. */
 export interface Delivery extends TableRow {

@@ -1,6 +1,6 @@
 import type { EndedBackgroundJob } from '../../primary/features/feature.js';
-import { endedJobOf } from '../../primary/features/feature-hooks.js';
-import type { JobStore } from '../../primary/store/contract/jobs.js';
+import type { JobStore } from '../stores/contract/jobs.js';
+import { endedJobOf } from '../stores/contract/jobs.js';
 import type { Callbacks } from './callbacks.js';
 import { callbackIn, type JobNotice, type Notices, needsNotice } from './notices.js';
 

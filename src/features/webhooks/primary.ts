@@ -1,11 +1,12 @@
 import { hostname } from 'node:os';
 import type { CreatePrimaryPart, PrimaryCore } from '../../primary/features/feature.js';
 import type { StoredKind } from '../../primary/features/stored-kind.js';
-import { openTable, type TableStore } from '../../primary/store/contract/tables.js';
 import type { ClientText } from '../../shared/client.js';
 import type { Config } from '../../shared/config/config.js';
 import { ignoreFailure } from '../../shared/errors.js';
 import type { Handlers } from '../../shared/ipc/peer.js';
+import { usingStore } from '../stores/contract/full-store.js';
+import { openTable, type TableStore } from '../stores/contract/tables.js';
 import { Callbacks } from './callbacks.js';
 import { type Delivery, deliveryTable } from './deliveries.js';
 import { maxShownDeliveries } from './deliveries-body.js';
@@ -24,7 +25,7 @@ export function createWebhooks(
   makePoster: ((version: string) => PostNotice) | null,
 ): CreatePrimaryPart {
   const { MODEL_API_WEBHOOK_URL: receiver } = values;
-  return (core) => {
+  return usingStore((core) => {
     const { host, store, clients, config } = core;
     const deliveries = openTable<Delivery>(store.tables, deliveryTable);
     const startOf = (client: ClientText) =>
@@ -57,7 +58,7 @@ export function createWebhooks(
       },
       stop: async () => webhooks?.close(),
     };
-  };
+  });
 }
 
 function storedNotices(store: Config['store']): StoredKind {
@@ -86,7 +87,7 @@ function createSender(
   const { clock, log, random, product } = host;
   return new Webhooks({
     ...{ receiver, secret, post: makePoster(product.version), clock, log, random },
-    ...{ store: deliveries, isShared: store.jobs.shared !== null },
+    ...{ store: deliveries, isShared: store.isShared },
     mayCall: (client, url) => isCallbackOf(url, startOf(client)),
   });
 }

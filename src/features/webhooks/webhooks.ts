@@ -1,10 +1,10 @@
 import { createHmac } from 'node:crypto';
-import type { TableStore } from '../../primary/store/contract/tables.js';
 import { setNewest } from '../../shared/bounded-map.js';
 import { type ClientText, holderOf, noClient } from '../../shared/client.js';
 import { type Clock, type StopTimer, timestamp } from '../../shared/clock.js';
 import { isDefect } from '../../shared/errors.js';
 import { describeError } from '../../shared/log/logger.js';
+import type { TableStore } from '../stores/contract/tables.js';
 import type { Delivery } from './deliveries.js';
 import type { AttemptResult, PostNotice } from './post.js';
 import type { WebhookLogger } from './shared.js';

@@ -11,7 +11,7 @@ import type { FeatureHooks } from '../features/feature-hooks.js';
 import type { Hosts } from '../hosts/hosts.js';
 import type { Job } from '../jobs/job.js';
 import type { Host } from '../lifecycle/host.js';
-import { type Counts, expiryAt, type Store, sumCounts } from '../store/contract/store.js';
+import { type Counts, type Store, sumCounts } from '../store/contract/store.js';
 import type { SharedHandlers } from '../workers/worker-handle.js';
 import type { AccessParts } from './ended-access.js';
 
@@ -48,13 +48,13 @@ interface JoinedParts extends Pick<UpkeepParts, 'removals' | 'openJobs' | 'local
 
 /** Returns the operations of an operator on the store. */
 export function storeUpkeep(parts: UpkeepParts): Pick<SharedHandlers, 'backupStore' | 'verifyStore' | 'purgeClient'> {
-  const { config, host, store, features } = parts;
+  const { config, store, features } = parts;
   return {
     backupStore: async ({ name, by }) => {
       await features.beforeAct({ act: 'store_backed_up', by: by.client, target: name, request_id: by.requestId });
       return store.upkeep.backup(name);
     },
-    verifyStore: () => store.upkeep.verify(expiryAt(host.clock.now(), config)),
+    verifyStore: () => store.upkeep.verify(config),
     purgeClient: ({ client, by }) => purgeAll(parts, client, by),
   };
 }

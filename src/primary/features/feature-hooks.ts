@@ -20,7 +20,6 @@ import type { RouteChoice, RoutedJob, RouteRules } from '../jobs/route-choice.js
 import type { ClientRules, JobRank } from '../jobs/ticket.js';
 import type { WebSearcher } from '../jobs/web-searcher.js';
 import type { BannerRows } from '../lifecycle/banner.js';
-import type { JobRecord } from '../store/contract/jobs.js';
 import { type Counts, sumCounts } from '../store/contract/store.js';
 import type { Bill } from '../store/contract/usage.js';
 import type {
@@ -33,11 +32,6 @@ import type {
   Spender,
 } from './feature.js';
 import { JobTraces } from './job-traces.js';
-
-/** Returns null for an open job. */
-export function endedJobOf({ id, client, operation, requestId, form, end }: JobRecord): EndedBackgroundJob | null {
-  return end && { id, request: { client, operation, requestId }, form, end };
-}
 
 const raise: OnFault = (fault) => {
   throw fault;
@@ -242,12 +236,6 @@ export class FeatureHooks implements JobFeatures {
   /** Reports a background job whose end is stored. */
   backgroundEnded(ended: EndedBackgroundJob): void {
     this.#tell(({ job }) => job?.ended?.(ended));
-  }
-
-  /** Reports a background job that the store or another host has ended; has no effect for an open one. */
-  recordEnded(record: JobRecord): void {
-    const ended = endedJobOf(record);
-    if (ended !== null) this.backgroundEnded(ended);
   }
 
   /** Never rejects: keys that cannot be read yet are refused. */

@@ -50,7 +50,7 @@ import type { BannerRows } from '../lifecycle/banner.js';
 import type { Front } from '../lifecycle/front.js';
 import type { Host } from '../lifecycle/host.js';
 import type { Counts, Store } from '../store/contract/store.js';
-import type { StoreTable } from '../store/contract/tables.js';
+import type { StoreTable } from '../store/contract/store-table.js';
 import type { Bill } from '../store/contract/usage.js';
 import type { TokenCounter } from '../threads/token-counter.js';
 import type { Addresses } from '../workers/addresses.js';
@@ -110,10 +110,7 @@ export interface PrimaryCore {
   readonly host: Pick<Host, 'termination' | 'clock' | 'random' | 'product' | 'heap' | 'searchPath'> & {
     readonly log: Logger<string>;
   };
-  readonly store: Pick<
-    Store,
-    'answers' | 'tables' | 'jobs' | 'files' | 'responses' | 'usage' | 'upkeep' | 'openText' | 'isShared'
-  >;
+  readonly store: Pick<Store, 'usage' | 'upkeep' | 'isShared'>;
   readonly clients: Pick<
     Clients,
     'hasAccess' | 'optionsOf' | 'recordPerson' | 'recordJobGroups' | 'keyClients' | GroupMembers | KeyMembers
@@ -134,10 +131,7 @@ export interface PrimaryCore {
   /** Admits the jobs of requests. */
   readonly jobEntry: Pick<JobEntry, 'admit' | 'countRefusal' | 'recentlyRefused'>;
   /** Calls hooks of all features about background jobs. */
-  readonly jobHooks: Pick<
-    FeatureHooks,
-    'admitBackground' | 'backgroundEnded' | 'recordEnded' | 'precedenceOver' | 'reservedSlots'
-  >;
+  readonly jobHooks: Pick<FeatureHooks, 'admitBackground' | 'backgroundEnded' | 'precedenceOver' | 'reservedSlots'>;
   readonly turnGate: Pick<TurnGate, 'admitting'>;
   readonly conversations: ReadableConversations;
   readonly conversationChanges: ConversationChanges;

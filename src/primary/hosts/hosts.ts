@@ -9,8 +9,8 @@ import type { ConversationStore } from '../conversations/conversation-store.js';
 import type { JournaledConversations } from '../conversations/journaled-conversations.js';
 import type { ListedPage } from '../conversations/transcript.js';
 import type { Store } from '../store/contract/store.js';
+import type { StoreTable } from '../store/contract/store-table.js';
 import type { StoredText } from '../store/contract/stored-text.js';
-import type { StoreTable } from '../store/contract/tables.js';
 
 /** Parts of a service that a store may need. */
 export interface StoreParts {

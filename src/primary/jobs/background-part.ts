@@ -1,6 +1,18 @@
-import type { JobEnd } from '../../shared/job.js';
-import type { AcceptedJob } from '../store/contract/jobs.js';
+import type { JobForm } from '../../shared/background.js';
+import type { JobEnd, JobRequest } from '../../shared/job.js';
 import type { JobEvents } from './job-stream.js';
+
+/**
+ * An accepted background job, in the form that is stored until the job starts. Times are milliseconds since the epoch.
+ */
+export interface AcceptedJob {
+  readonly id: string;
+  /** First words of the prompt. Only the client of the job may see them. */
+  readonly title: string;
+  readonly form: JobForm;
+  readonly request: JobRequest;
+  readonly createdAt: number;
+}
 
 /** Result of one attempt to run a background job. */
 export type Attempt =

@@ -85,18 +85,13 @@ export class StoreMetrics {
   }
 }
 
-/** Returns the observer that measures the store, logs when it fails or recovers, and passes lost jobs on. */
-export function storeListener(
-  log: Logger,
-  metrics: { readonly store: Pick<StoreMetrics, 'done'> },
-  jobLost: StoreObserver['jobLost'],
-): StoreObserver {
+/** Returns the observer that measures the store, and logs when it fails or recovers. */
+export function storeListener(log: Logger, metrics: { readonly store: Pick<StoreMetrics, 'done'> }): StoreObserver {
   return {
     done: (operation, ms) => metrics.store.done(operation, ms),
     down: (error) => log.error('store_down', { error }),
     back: () => log.info('store_back'),
     warned: (error) => log.warn('store_warning', { error }),
-    jobLost,
   };
 }
 

@@ -76,7 +76,7 @@ export interface GaugeSources {
   readonly conversations: ConversationStore;
   readonly workers: Pick<Workers, 'counts'>;
   readonly supervisor: { readonly phase: Phase };
-  readonly store: Pick<Store, 'isUp' | 'responses'>;
+  readonly store: Pick<Store, 'isUp'>;
   readonly fileFaults: Pick<FileFaults, 'counts'>;
   readonly features: Pick<FeatureHooks, 'counters' | 'gauges'>;
 }
@@ -92,8 +92,6 @@ export function addServiceGauges(registry: Registry, sources: GaugeSources): voi
   add('conversations', () => conversations.counts.conversations);
   add('conversation_bytes', () => conversations.counts.bytes);
   add('conversation_tokens', () => conversations.counts.tokens);
-  add('stored_responses', () => store.responses.counts.count);
-  add('stored_response_bytes', () => store.responses.counts.bytes);
   add('store_up', () => (store.isUp ? 1 : 0));
   add('config_file_faults', () => sources.fileFaults.counts);
   add('draining', () => (supervisor.phase === 'draining' ? 1 : 0));

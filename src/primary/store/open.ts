@@ -2,7 +2,7 @@ import { ConfigFault } from '../../shared/config/config.js';
 import type { StorePlace } from '../../shared/config/stores.js';
 import type { OpenedStore, StoreParts, StoreProvider } from '../hosts/hosts.js';
 import { StoreFault } from './contract/store.js';
-import { memoryStore } from './memory/memory-store.js';
+import { noStore } from './memory-store.js';
 
 /** Throws a ConfigFault if this host cannot open a store of this kind. */
 export function checkKind({ kind }: Pick<StorePlace, 'kind'>, providers: readonly StoreProvider[]): void {
@@ -18,7 +18,7 @@ export async function openStore(
 ): Promise<OpenedStore> {
   checkKind(place, providers);
   const provider = providers.find(({ kind }) => kind === place.kind);
-  if (provider === undefined) return { store: memoryStore(parts.tables), hosts: null };
+  if (provider === undefined) return { store: noStore, hosts: null };
   return provider.open(place, parts).catch((error: unknown) => {
     throw asConfigFault(error);
   });

@@ -23,8 +23,8 @@ export interface StoreFamily extends Pick<StorePlace, 'kind' | 'dataPlace' | 'is
   parsePlace(text: string): Pick<StorePlace, 'shown' | 'password'> | null;
 }
 
-/** Store of the core. It does not survive a restart of the service. */
-const memoryFamily: StoreFamily = {
+/** Store in memory, which does not survive a restart of the service. A feature may give it more contents. */
+export const memoryFamily: StoreFamily = {
   ...{ kind: 'memory', dataPlace: 'memory', isShared: false, form: 'memory' },
   parsePlace: (text) => (text === 'memory' ? { shown: null, password: null } : null),
 };
@@ -35,7 +35,8 @@ interface FeatureWithStore {
 
 /** Returns the kinds of stores of the core and of these features. */
 export function storeFamiliesOf(features: readonly FeatureWithStore[]): readonly StoreFamily[] {
-  return [memoryFamily, ...features.flatMap(({ store }) => store ?? [])];
+  const families = features.flatMap(({ store }) => store ?? []);
+  return [memoryFamily, ...families.filter(({ kind }) => kind !== memoryFamily.kind)];
 }
 
 /** Returns the schema of MODEL_API_STORE. */

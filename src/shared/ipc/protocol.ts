@@ -175,9 +175,6 @@ export const transcriptItem = z.object({
 export type TranscriptOrder = z.infer<typeof transcriptOrder>;
 export type TranscriptItem = z.infer<typeof transcriptItem>;
 
-/** Maximum size of one read of the body of a stored response. */
-export const responsePieceBytes = 192 * 1024;
-
 /** Calls from workers to the primary. Features add further calls. */
 export const primaryCalls = {
   hello: { request: nothing, answer: workerSettingsSchema },

@@ -112,8 +112,6 @@ export const metrics = {
   conversation_tokens: { type: 'gauge', labels: [], help: 'Tokens of all conversations, estimated.' },
   conversations_created_total: { type: 'counter', labels: [], help: 'Conversations whose first turn was answered.' },
   conversations_removed_total: { type: 'counter', labels: ['cause'], help: 'Removed conversations, by cause.' },
-  stored_responses: { type: 'gauge', labels: [], help: 'Stored responses.' },
-  stored_response_bytes: { type: 'gauge', labels: [], help: 'Text of all stored responses, bytes.' },
   store_up: { type: 'gauge', labels: [], help: '1 while the store accepts data.' },
   config_file_faults: {
     type: 'gauge',

@@ -80,7 +80,6 @@ class Host implements Disposable {
       down: (reason) => this.told.push(`down: ${reason}`),
       back: () => this.told.push('back'),
       warned: (reason) => this.told.push(`warned: ${reason}`),
-      jobLost: () => {},
     };
     store.observe(observer);
   }

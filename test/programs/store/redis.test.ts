@@ -1,8 +1,8 @@
 import { Redis } from 'ioredis';
 import type { SharedConversations } from '../../../src/features/redis/redis-conversations.js';
-import type { AnswerStore } from '../../../src/primary/store/contract/answers.js';
+import type { AnswerStore } from '../../../src/features/stores/contract/answers.js';
+import type { FullStore } from '../../../src/features/stores/contract/full-store.js';
 import type { ConversationJournal } from '../../../src/primary/store/contract/conversations.js';
-import type { Store } from '../../../src/primary/store/contract/store.js';
 import { withResolvers } from '../../../src/shared/async.js';
 import type { ClientText } from '../../../src/shared/client.js';
 import { sameNames, shareHolder } from '../../support/basics/identities.js';
@@ -30,7 +30,7 @@ afterAll(async () => {
   await server[Symbol.asyncDispose]();
 });
 
-function openAt(url: string, { ttlMs, maxConversations } = usualLimits): Promise<Store> {
+function openAt(url: string, { ttlMs, maxConversations } = usualLimits): Promise<FullStore> {
   return openRedisAt(url, { ttlMs, maxConversations, clientShare: maxConversations / 4 });
 }
 
@@ -177,7 +177,7 @@ describe('Responses on two hosts', () => {
         null,
         'gone',
       ]);
-      const { faults } = await one.upkeep.verify({ conversations: 0, jobs: 0, idempotency: 0, responses: 0 });
+      const { faults } = await one.upkeep.verify({ conversationTtlMs: 0, jobTtlMs: 0 });
       expect(faults).toEqual(expect.arrayContaining(['the text of response b is not whole']));
       expect(faults.join()).toContain('prompt-relay:responses has 1 entries that point to nothing');
     } finally {

@@ -5,9 +5,10 @@ import { connectTo } from '../../../src/features/sqlite/node-sqlite.js';
 import { migrations } from '../../../src/features/sqlite/schema.js';
 import { SqliteStore } from '../../../src/features/sqlite/sqlite-store.js';
 import { SqliteThread } from '../../../src/features/sqlite/sqlite-thread.js';
+import type { FullStore } from '../../../src/features/stores/contract/full-store.js';
+import { openTable, undeclaredKeepMs } from '../../../src/features/stores/contract/tables.js';
 import { deliveryTable } from '../../../src/features/webhooks/deliveries.js';
-import type { Store } from '../../../src/primary/store/contract/store.js';
-import { openTable, type StoreTable, undeclaredKeepMs } from '../../../src/primary/store/contract/tables.js';
+import type { StoreTable } from '../../../src/primary/store/contract/store-table.js';
 import type { UsageDelta } from '../../../src/primary/store/contract/usage.js';
 import type { ClientText } from '../../../src/shared/client.js';
 import { systemClock } from '../../../src/shared/clock.js';
@@ -25,7 +26,7 @@ import { describeResponseStore } from '../../support/stores/response-store-contr
 import { describeSearchQuota } from '../../support/stores/search-quota-contract.js';
 import { describeStore, type StorePlaceForTests } from '../../support/stores/store-contract.js';
 
-async function openAt(path: string, steps = migrations, clock = systemClock): Promise<Store> {
+async function openAt(path: string, steps = migrations, clock = systemClock): Promise<FullStore> {
   await prepareFile(path);
   const thread = new SqliteThread(path, [deliveryTable], steps);
   await thread.start();
@@ -119,7 +120,7 @@ describe('The files of SQLite', () => {
     await deliveriesIn(store).add(deliveryOf('open', { createdAt: 1 }));
     const rowsAfter = async (now: number) => {
       await store.upkeep.expireRows(now);
-      return (await store.upkeep.verify({ conversations: 0, jobs: 0, idempotency: 0, responses: 0 })).rows;
+      return (await store.upkeep.verify({ conversationTtlMs: 0, jobTtlMs: 0 })).rows;
     };
     expect(await rowsAfter(1 + undeclaredKeepMs)).toMatchObject({ parcels: 2, deliveries: 1 });
     expect(await rowsAfter(2 + undeclaredKeepMs)).toMatchObject({ parcels: 1, deliveries: 1 });
@@ -279,7 +280,7 @@ describe('Usage in a file', () => {
 
   const earlierFigures = { refused: 2, inputTokens: 3, cachedTokens: 1, outputTokens: 4, modelMs: 0.5 };
 
-  async function usageIn(store: Store): Promise<UsageDelta[]> {
+  async function usageIn(store: FullStore): Promise<UsageDelta[]> {
     const rows: UsageDelta[] = [];
     for await (const each of store.usage.restore()) rows.push(each);
     return rows;
@@ -428,7 +429,7 @@ describe('Many conversations', () => {
   });
 });
 
-async function fill({ conversations }: Store, count: number): Promise<void> {
+async function fill({ conversations }: FullStore, count: number): Promise<void> {
   const now = Date.now();
   const text = 'What is the answer to everything? '.repeat(3);
   for (let begun = 0; begun < count; begun += 5000) {

@@ -9,7 +9,7 @@ import { postOllamaChat } from '../../../src/features/ollama/jobs.js';
 import { ollamaDoor } from '../../../src/features/ollama/worker.js';
 import { postChatCompletions } from '../../../src/features/openai/chat.js';
 import { openAiDoor } from '../../../src/features/openai/worker.js';
-import type { AnswerStore } from '../../../src/primary/store/contract/answers.js';
+import type { AnswerStore } from '../../../src/features/stores/contract/answers.js';
 import { clientText } from '../../../src/shared/client.js';
 import { systemClock } from '../../../src/shared/clock.js';
 import { type Handlers, Peer } from '../../../src/shared/ipc/peer.js';

@@ -1,6 +1,6 @@
 import { Claims, type claimLimits } from '../../../src/features/idempotency/claims.js';
 import type { ClaimItem } from '../../../src/features/idempotency/shared.js';
-import type { AnswerStore, RecordedAnswer, RecordedBegin } from '../../../src/primary/store/contract/answers.js';
+import type { AnswerStore, RecordedAnswer, RecordedBegin } from '../../../src/features/stores/contract/answers.js';
 import type { ClientText } from '../../../src/shared/client.js';
 import { FakeClock } from '../basics/fake-clock.js';
 

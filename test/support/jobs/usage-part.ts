@@ -1,7 +1,7 @@
+import { memoryStore } from '../../../src/features/stores/memory/memory-store.js';
 import { UsagePart } from '../../../src/features/usage/primary.js';
 import type { PrimaryCore } from '../../../src/primary/features/feature.js';
 import type { UsageStore } from '../../../src/primary/store/contract/usage.js';
-import { memoryStore } from '../../../src/primary/store/memory/memory-store.js';
 import type { ClientText } from '../../../src/shared/client.js';
 import type { Clock } from '../../../src/shared/clock.js';
 import type { FakeClock } from '../basics/fake-clock.js';

@@ -1,4 +1,4 @@
-import { type AnswerStore, answerTtlMs } from '../../../src/primary/store/contract/answers.js';
+import { type AnswerStore, answerTtlMs } from '../../../src/features/stores/contract/answers.js';
 import type { ClientText } from '../../../src/shared/client.js';
 import { RelayError } from '../../../src/shared/errors.js';
 import { until } from '../basics/until.js';

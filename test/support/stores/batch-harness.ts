@@ -1,6 +1,6 @@
 import type { EndedLine, LineJobs, LineWorker, RunParts } from '../../../src/features/batches/batch-feeder.js';
 import type { LineOutcome, WrittenLine } from '../../../src/features/batches/views.js';
-import { MemoryFiles } from '../../../src/primary/store/memory/memory-files.js';
+import { MemoryFiles } from '../../../src/features/stores/memory/memory-files.js';
 import type { JobEnd } from '../../../src/shared/job.js';
 import { FakeClock } from '../basics/fake-clock.js';
 import { backgroundView } from '../jobs/background-view.js';

@@ -1,6 +1,6 @@
+import type { FullStore } from '../../../src/features/stores/contract/full-store.js';
+import { openTable, type TableStore } from '../../../src/features/stores/contract/tables.js';
 import { type Delivery, deliveryTable } from '../../../src/features/webhooks/deliveries.js';
-import type { Store } from '../../../src/primary/store/contract/store.js';
-import { openTable, type TableStore } from '../../../src/primary/store/contract/tables.js';
 import { noClient } from '../../../src/shared/client.js';
 import type { StorePlaceForTests } from './store-contract.js';
 
@@ -29,11 +29,11 @@ async function addAll(
 }
 
 /** Returns the deliveries in a store. */
-export function deliveriesIn({ tables }: Pick<Store, 'tables'>): TableStore<Delivery> {
+export function deliveriesIn({ tables }: Pick<FullStore, 'tables'>): TableStore<Delivery> {
   return openTable(tables, deliveryTable);
 }
 
-type StoreTest = (store: Store, next: () => Promise<Store>) => Promise<void>;
+type StoreTest = (store: FullStore, next: () => Promise<FullStore>) => Promise<void>;
 
 /** Returns a function that runs a test with a new store. `next` closes the store and opens it again. */
 export function withStoresOf(place: () => Promise<StorePlaceForTests>): (test: StoreTest) => Promise<void> {
@@ -209,7 +209,7 @@ export function describeDeliveryStore(
         await deliveries.add(deliveryOf('b', { client: 'key bob' }));
         expect(await upkeep.purge('key ada')).toMatchObject({ deliveries: 1 });
         expect(ids(await deliveries.list(9))).toEqual(['b']);
-        const { faults } = await upkeep.verify({ conversations: 0, jobs: 0, idempotency: 0, responses: 0 });
+        const { faults } = await upkeep.verify({ conversationTtlMs: 0, jobTtlMs: 0 });
         expect(faults.filter((fault) => fault.includes('deliver'))).toEqual([]);
       }));
   });

@@ -4,7 +4,7 @@ import {
   filePieceBytes,
   type StoredBatch,
   type StoredFile,
-} from '../../../src/primary/store/contract/files.js';
+} from '../../../src/features/stores/contract/files.js';
 import type { PageOrder } from '../../../src/shared/files.js';
 import { withStoresOf } from './delivery-store-contract.js';
 import type { StorePlaceForTests } from './store-contract.js';

@@ -1,6 +1,6 @@
 import { AnswerLog } from '../../../src/features/background/event-log.js';
-import type { ResponseLimits } from '../../../src/primary/store/contract/responses.js';
-import type { Store } from '../../../src/primary/store/contract/store.js';
+import type { FullStore } from '../../../src/features/stores/contract/full-store.js';
+import type { ResponseLimits } from '../../../src/features/stores/contract/responses.js';
 import { noCharge, type UsageDelta } from '../../../src/primary/store/contract/usage.js';
 import { type ClientText, holderOf, noClient } from '../../../src/shared/client.js';
 import { sameNames } from '../basics/identities.js';
@@ -21,7 +21,7 @@ function usageOf(client: ClientText): UsageDelta {
 }
 
 /** Stores one of each thing for a client, all with ids that contain `id`. */
-async function fill(store: Store, client: ClientText, id: string, at: number): Promise<void> {
+async function fill(store: FullStore, client: ClientText, id: string, at: number): Promise<void> {
   const { files, jobs, answers, responses } = store;
   const owner = { client, holder: holderOf(client) };
   await files.create(fileOf(`file-${id}`, { ...owner, expiresAt: at + 60_000 }));
@@ -40,7 +40,11 @@ async function fill(store: Store, client: ClientText, id: string, at: number): P
 }
 
 /** Returns the ids of the things in the store that this client can read. */
-async function seenBy({ files, jobs, answers, responses }: Store, client: ClientText, at: number): Promise<string[]> {
+async function seenBy(
+  { files, jobs, answers, responses }: FullStore,
+  client: ClientText,
+  at: number,
+): Promise<string[]> {
   const after = at - limits.ttlMs;
   const page = { client, after: null, limit: 100, isAscending: true };
   const [list, batches] = [await files.list(page, ['batch']), await files.listBatches(page, ['chat'])];

@@ -1,6 +1,6 @@
 import { AnswerLog } from '../../../src/features/background/event-log.js';
-import type { AcceptedJob, EndedJob, JobRecord, JobStore } from '../../../src/primary/store/contract/jobs.js';
-import { silentObserver } from '../../../src/primary/store/contract/store.js';
+import type { EndedJob, JobRecord, JobStore } from '../../../src/features/stores/contract/jobs.js';
+import type { AcceptedJob } from '../../../src/primary/jobs/background-part.js';
 import type { JobRequest } from '../../../src/shared/job.js';
 import { until } from '../basics/until.js';
 import { plainForm as form, jobDone, jobFailed, jobRequest } from '../jobs/job-records.js';
@@ -61,7 +61,7 @@ export function describeJobStore(name: string, isDurable: boolean, place: () => 
     const next = async () => {
       await store.close();
       store = await at.open();
-      store.observe({ ...silentObserver, jobLost: (job) => lost.push(job) });
+      store.jobs.onLost = (job) => lost.push(job);
       return store.jobs;
     };
     try {

@@ -1,10 +1,10 @@
+import type { FullStore } from '../../../src/features/stores/contract/full-store.js';
 import type {
   ResponseKey,
   ResponseLimits,
   ResponseNode,
   ResponseStore,
-} from '../../../src/primary/store/contract/responses.js';
-import type { Store } from '../../../src/primary/store/contract/store.js';
+} from '../../../src/features/stores/contract/responses.js';
 import type { ClientText } from '../../../src/shared/client.js';
 import { delay, systemClock } from '../../../src/shared/clock.js';
 import type { ContinuedText, Message } from '../../../src/shared/job.js';
@@ -86,7 +86,7 @@ export function describeResponseStore(
   { isDurable, isShared = false }: Kind,
   place: () => Promise<StorePlaceForTests>,
 ): void {
-  type Test = (responses: ResponseStore, next: () => Promise<ResponseStore>, store: Store) => Promise<void>;
+  type Test = (responses: ResponseStore, next: () => Promise<ResponseStore>, store: FullStore) => Promise<void>;
 
   async function withStore(test: Test): Promise<void> {
     await using at = await place();
@@ -240,8 +240,7 @@ export function describeResponseStore(
         await putChain(responses, ['a', 'b', 'c'], few);
         await responses.remove({ id: 'a', client: 'key ada' });
         for (const id of ['d', 'e']) await responses.put(nodeOf(id), few);
-        const expiry = { conversations: 0, jobs: 0, idempotency: 0, responses: now };
-        const { faults, rows, expired } = await store.upkeep.verify(expiry);
+        const { faults, rows, expired } = await store.upkeep.verify({ conversationTtlMs: 0, jobTtlMs: 0 });
         expect(faults.filter((fault) => fault.includes('response'))).toEqual([]);
         expect(rows.responses).toBe(4);
         expect(expired.responses).toBe(isShared ? 0 : 3); // a lives as long as b

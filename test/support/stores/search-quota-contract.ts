@@ -1,8 +1,8 @@
 import { SearchQuota } from '../../../src/features/search/search-quota.js';
+import type { FullStore } from '../../../src/features/stores/contract/full-store.js';
 import { UsageJournal } from '../../../src/features/usage/journal.js';
 import { UsageLedger } from '../../../src/features/usage/ledger.js';
 import { RecentUsage } from '../../../src/features/usage/recent-usage.js';
-import type { Store } from '../../../src/primary/store/contract/store.js';
 import { noBill } from '../../../src/primary/store/contract/usage.js';
 import type { ClientText } from '../../../src/shared/client.js';
 import { systemClock } from '../../../src/shared/clock.js';
@@ -15,7 +15,7 @@ const perDay = 8;
 
 /** The parts of a host that count web searches, connected as in the service. */
 class SearchingHost {
-  readonly #store: Store;
+  readonly #store: FullStore;
   readonly #journal: UsageJournal;
   readonly #recentUsage = new RecentUsage(systemClock);
   readonly #quota = new SearchQuota(
@@ -26,7 +26,7 @@ class SearchingHost {
   );
   readonly #usage: ReturnType<RecentUsage['combineUsage']>;
 
-  constructor(store: Store) {
+  constructor(store: FullStore) {
     const ledger = new UsageLedger(systemClock);
     this.#store = store;
     this.#journal = new UsageJournal(ledger, store.usage, systemClock);

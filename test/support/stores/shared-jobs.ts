@@ -1,7 +1,8 @@
 import { AnswerLog } from '../../../src/features/background/event-log.js';
-import type { AcceptedJob, EndedJob } from '../../../src/primary/store/contract/jobs.js';
-import type { Cancelling, SharedJobs, SharedJobsListener } from '../../../src/primary/store/contract/shared-jobs.js';
-import { MemoryJobs } from '../../../src/primary/store/memory/memory-store.js';
+import type { EndedJob } from '../../../src/features/stores/contract/jobs.js';
+import type { Cancelling, SharedJobs, SharedJobsListener } from '../../../src/features/stores/contract/shared-jobs.js';
+import { MemoryJobs } from '../../../src/features/stores/memory/memory-store.js';
+import type { AcceptedJob } from '../../../src/primary/jobs/background-part.js';
 import type { CallerJob, CallerOrder } from '../../../src/shared/background.js';
 import type { JobRequest } from '../../../src/shared/job.js';
 import { jobDone, jobRequest, plainForm } from '../jobs/job-records.js';

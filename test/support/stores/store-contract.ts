@@ -1,7 +1,7 @@
 import type { SharedConversations } from '../../../src/features/redis/redis-conversations.js';
+import type { FullStore } from '../../../src/features/stores/contract/full-store.js';
 import { unknownUsage } from '../../../src/primary/cli/contract/adapter.js';
 import type { ConversationJournal } from '../../../src/primary/store/contract/conversations.js';
-import type { Store } from '../../../src/primary/store/contract/store.js';
 import { storedFigures } from '../../../src/primary/store/contract/stored-text.js';
 import { delay, systemClock } from '../../../src/shared/clock.js';
 import type { TranscriptPart } from '../../../src/shared/ipc/protocol.js';
@@ -10,7 +10,7 @@ import { KeptRun, usualLimits } from './kept.js';
 
 /** Place of a store under test, which successive services can open. */
 export interface StorePlaceForTests extends AsyncDisposable {
-  open(limits?: typeof usualLimits): Promise<Store>;
+  open(limits?: typeof usualLimits): Promise<FullStore>;
 }
 
 const image = { mediaType: 'image/png', data: Buffer.from('no picture').toString('base64'), at: 1 } as const;
@@ -30,7 +30,7 @@ type SharedJournal = ConversationJournal & SharedConversations;
 /** Successive services on one store. */
 class Services {
   readonly #place: StorePlaceForTests;
-  #store: Store | null = null;
+  #store: FullStore | null = null;
 
   constructor(place: StorePlaceForTests) {
     this.#place = place;

@@ -4,6 +4,8 @@ import { LimitedUses } from '../../../src/features/budgets/limited-uses.js';
 import { StoredFiles } from '../../../src/features/files/stored-files.js';
 import { ownActs } from '../../../src/features/keys-api/made-keys.js';
 import { SearchQuota, searchLimitsOf } from '../../../src/features/search/search-quota.js';
+import { memoryStore } from '../../../src/features/stores/memory/memory-store.js';
+import { MemoryTable } from '../../../src/features/stores/memory/memory-table.js';
 import { UsageLedger } from '../../../src/features/usage/ledger.js';
 import { deliveryTable } from '../../../src/features/webhooks/deliveries.js';
 import { Notices } from '../../../src/features/webhooks/notices.js';
@@ -17,8 +19,6 @@ import { SeenClients } from '../../../src/primary/health/evidence.js';
 import { tenantOf } from '../../../src/primary/jobs/job-processes.js';
 import { ClientMetrics } from '../../../src/primary/observe/job-metrics.js';
 import { noBill } from '../../../src/primary/store/contract/usage.js';
-import { memoryStore } from '../../../src/primary/store/memory/memory-store.js';
-import { MemoryTable } from '../../../src/primary/store/memory/memory-table.js';
 import {
   type ClientText,
   holderOf,

@@ -1,4 +1,6 @@
 import { TokenFactors } from '../../../src/features/anthropic/token-factors.js';
+import type { AnswerStore } from '../../../src/features/stores/contract/answers.js';
+import { MemoryTable } from '../../../src/features/stores/memory/memory-table.js';
 import { deliveryTable } from '../../../src/features/webhooks/deliveries.js';
 import { KeyAttempts } from '../../../src/primary/access/key-attempts.js';
 import { plainLaunch } from '../../../src/primary/cli/contract/adapter.js';
@@ -7,8 +9,6 @@ import { RenewalTrust } from '../../../src/primary/cli/pool/renewal-trust.js';
 import type { CliHealth } from '../../../src/primary/health/cli-health.js';
 import { SeenClients } from '../../../src/primary/health/evidence.js';
 import { SamplingRules } from '../../../src/primary/jobs/sampling-rules.js';
-import type { AnswerStore } from '../../../src/primary/store/contract/answers.js';
-import { MemoryTable } from '../../../src/primary/store/memory/memory-table.js';
 import { type ClientText, noClient } from '../../../src/shared/client.js';
 import { type CliReason, cliError, cliReasons, errorCodes } from '../../../src/shared/errors.js';
 import type { JobEnd } from '../../../src/shared/job.js';

@@ -1,13 +1,7 @@
 import type { StoreBackup, StoreReport } from '../../../shared/api/store.js';
 import type { ClientText } from '../../../shared/client.js';
 import type { Config } from '../../../shared/config/config.js';
-import { type AnswerStore, answerTtlMs } from './answers.js';
 import type { ConversationJournal } from './conversations.js';
-import type { FileStore } from './files.js';
-import type { JobRecord, JobStore } from './jobs.js';
-import type { ResponseStore } from './responses.js';
-import type { SharedText } from './shared-text.js';
-import type { StoreTables } from './tables.js';
 import type { UsageStore } from './usage.js';
 
 /** Name of an operation in the metrics of the store: one of the core, such as `commit`, or the `rowName` of a table. */
@@ -21,8 +15,6 @@ export interface StoreObserver {
   back(): void;
   /** Called for a problem that leaves the store usable. */
   warned(reason: string): void;
-  /** Called once for each background job that this service ends, because its host has died while it ran. */
-  jobLost(job: JobRecord): void;
 }
 
 export const silentObserver: StoreObserver = {
@@ -30,30 +22,18 @@ export const silentObserver: StoreObserver = {
   down: () => {},
   back: () => {},
   warned: () => {},
-  jobLost: () => {},
 };
 
-/** Stores everything that survives a restart. */
+/** Stores everything of the core that survives a restart. A store of a feature has further contents. */
 export interface Store {
   readonly kind: string;
   readonly conversations: ConversationJournal;
-  readonly jobs: JobStore;
   readonly usage: UsageStore;
-  /** Recorded answers, which repeated requests get. */
-  readonly answers: AnswerStore;
-  /** Stored responses of the Responses API. */
-  readonly responses: ResponseStore;
-  /** Tables that features have declared. */
-  readonly tables: StoreTables;
-  /** Files of clients, and the lines in them that run. */
-  readonly files: FileStore;
   readonly upkeep: StoreUpkeep;
   /** Whether the last write succeeded. */
   readonly isUp: boolean;
   /** Whether other hosts may use the store, too. */
   readonly isShared: boolean;
-  /** Opens the text of this name; null if no other host uses the store. */
-  openText(name: string): SharedText | null;
   /** Sets the only observer; a second call replaces it. */
   observe(observer: StoreObserver): void;
   /**
@@ -73,33 +53,18 @@ export function sumCounts(some: Counts, others: Counts): Counts {
   return Object.fromEntries(names.map((name) => [name, (some[name] ?? 0) + (others[name] ?? 0)]));
 }
 
-/** Expiry times by kind, in milliseconds since the epoch: older entries should have been removed. */
-export interface Expiry {
-  readonly conversations: number;
-  readonly jobs: number;
-  readonly idempotency: number;
-  readonly responses: number;
-}
-
-export function expiryAt(now: number, config: Pick<Config, 'conversationTtlMs' | 'jobTtlMs'>): Expiry {
-  const { conversationTtlMs, jobTtlMs } = config;
-  const conversations = now - conversationTtlMs;
-  return { conversations, jobs: now - jobTtlMs, idempotency: now - answerTtlMs, responses: conversations };
-}
+/** Times for which stored data is kept. A check of the store reports older data. */
+export type Lifetimes = Pick<Config, 'conversationTtlMs' | 'jobTtlMs'>;
 
 /** Maintenance of a store by an operator. All methods reject with a RelayError. */
 export interface StoreUpkeep {
   /** Writes a copy of the store to a new file of this name. */
   backup(name: string): Promise<StoreBackup>;
-  verify(expiry: Expiry): Promise<StoreReport>;
+  verify(lifetimes: Lifetimes): Promise<StoreReport>;
   /** Returns the client and its keys and sub-clients, as far as they have data here. */
   clientsWith(owner: ClientText): Promise<readonly ClientText[]>;
-  /** Returns the ids of the stored responses or recorded answers of a client. */
-  idsOf(client: ClientText, kind: 'response' | 'answer'): Promise<readonly string[]>;
   /** Removes all data of a client. Resolves when the data is also erased from the files. */
   purge(client: ClientText): Promise<Counts>;
-  /** Removes the ended rows of declared tables after their time, and the old rows of tables that no feature declares. */
-  expireRows(now: number): Promise<void>;
   /** Lists other files that contain earlier states of the store. */
   copies(): Promise<string[]>;
 }

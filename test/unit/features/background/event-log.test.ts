@@ -1,7 +1,7 @@
 import { array, assert, asyncProperty, constant, constantFrom, double, oneof, string } from 'fast-check';
 import { AnswerLog, EventLog } from '../../../../src/features/background/event-log.js';
 import { StoredJobs } from '../../../../src/features/background/stored-jobs.js';
-import { MemoryJobs } from '../../../../src/primary/store/memory/memory-store.js';
+import { MemoryJobs } from '../../../../src/features/stores/memory/memory-store.js';
 import type { AnswerEvent, JobEvent, WaitReason } from '../../../../src/shared/job.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { settled } from '../../../support/basics/settled.js';

@@ -1,6 +1,6 @@
 import type { BackgroundJob } from '../../../../src/features/background/background-jobs.js';
 import { JobPuller } from '../../../../src/features/background/job-puller.js';
-import type { AcceptedJob } from '../../../../src/primary/store/contract/jobs.js';
+import type { AcceptedJob } from '../../../../src/primary/jobs/background-part.js';
 import { withResolvers } from '../../../../src/shared/async.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { settled } from '../../../support/basics/settled.js';

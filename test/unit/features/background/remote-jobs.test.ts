@@ -1,7 +1,7 @@
 import { AnswerLog } from '../../../../src/features/background/event-log.js';
 import { JobPuller } from '../../../../src/features/background/job-puller.js';
 import { RemoteJobs } from '../../../../src/features/background/remote-jobs.js';
-import type { JobRecord } from '../../../../src/primary/store/contract/jobs.js';
+import type { JobRecord } from '../../../../src/features/stores/contract/jobs.js';
 import { withResolvers } from '../../../../src/shared/async.js';
 import type { JobEvent, JobRequest } from '../../../../src/shared/job.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';

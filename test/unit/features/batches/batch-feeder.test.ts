@@ -1,6 +1,6 @@
 import { AnswerLog } from '../../../../src/features/background/event-log.js';
 import { BatchFeeder } from '../../../../src/features/batches/batch-feeder.js';
-import type { StoredBatch } from '../../../../src/primary/store/contract/files.js';
+import type { StoredBatch } from '../../../../src/features/stores/contract/files.js';
 import { withResolvers } from '../../../../src/shared/async.js';
 import { cancelled, RelayError, storeUnavailable } from '../../../../src/shared/errors.js';
 import { settled } from '../../../support/basics/settled.js';

@@ -1,6 +1,6 @@
 import { Batches } from '../../../../src/features/batches/batches.js';
 import { StoredFiles } from '../../../../src/features/files/stored-files.js';
-import type { BatchApi } from '../../../../src/primary/store/contract/files.js';
+import type { BatchApi } from '../../../../src/features/stores/contract/files.js';
 import type { ClientText } from '../../../../src/shared/client.js';
 import { settled } from '../../../support/basics/settled.js';
 import { BatchHarness } from '../../../support/stores/batch-harness.js';

@@ -1,6 +1,6 @@
 import { lineHandlers } from '../../../../src/features/batches/lines.js';
 import type { BatchCalls } from '../../../../src/features/batches/shared.js';
-import type { BatchApi } from '../../../../src/primary/store/contract/files.js';
+import type { BatchApi } from '../../../../src/features/stores/contract/files.js';
 import type { JobView } from '../../../../src/shared/background.js';
 import { RelayError } from '../../../../src/shared/errors.js';
 import { filledFrame } from '../../../../src/shared/text/answer-frame.js';

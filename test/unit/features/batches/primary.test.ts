@@ -1,6 +1,6 @@
 import { AnswerLog } from '../../../../src/features/background/event-log.js';
 import { batchParts } from '../../../../src/features/batches/primary.js';
-import { MemoryJobs } from '../../../../src/primary/store/memory/memory-store.js';
+import { MemoryJobs } from '../../../../src/features/stores/memory/memory-store.js';
 import { storeUnavailable } from '../../../../src/shared/errors.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { LogBook } from '../../../support/basics/log-book.js';

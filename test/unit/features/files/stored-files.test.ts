@@ -1,5 +1,5 @@
 import { StoredFiles } from '../../../../src/features/files/stored-files.js';
-import { MemoryFiles } from '../../../../src/primary/store/memory/memory-files.js';
+import { MemoryFiles } from '../../../../src/features/stores/memory/memory-files.js';
 import type { ClientText } from '../../../../src/shared/client.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { batchOf } from '../../../support/stores/file-store-contract.js';

@@ -1,5 +1,5 @@
-import type { AnswerStore, KnownKey } from '../../../../src/primary/store/contract/answers.js';
-import { MemoryAnswers } from '../../../../src/primary/store/memory/memory-store.js';
+import type { AnswerStore, KnownKey } from '../../../../src/features/stores/contract/answers.js';
+import { MemoryAnswers } from '../../../../src/features/stores/memory/memory-store.js';
 import { withResolvers } from '../../../../src/shared/async.js';
 import type { ClientText } from '../../../../src/shared/client.js';
 import { ClaimingRequests, recordedAnswer } from '../../../support/jobs/claims.js';

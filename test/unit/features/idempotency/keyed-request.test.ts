@@ -2,7 +2,7 @@ import { OutgoingMessage } from 'node:http';
 import type { NextFunction, Request } from 'express';
 import type { KeyedRequest } from '../../../../src/features/idempotency/keyed-request.js';
 import { maxRecordedBytes } from '../../../../src/features/idempotency/shared.js';
-import type { RecordedAnswer } from '../../../../src/primary/store/contract/answers.js';
+import type { RecordedAnswer } from '../../../../src/features/stores/contract/answers.js';
 import type { Primary, Reply } from '../../../../src/worker/http/exchange.js';
 import { keyGuard } from '../../../support/doors/key-guard.js';
 

@@ -1,6 +1,6 @@
 import { maxRecordedBytes } from '../../../../src/features/idempotency/shared.js';
-import type { AnswerStore } from '../../../../src/primary/store/contract/answers.js';
-import { MemoryAnswers } from '../../../../src/primary/store/memory/memory-store.js';
+import type { AnswerStore } from '../../../../src/features/stores/contract/answers.js';
+import { MemoryAnswers } from '../../../../src/features/stores/memory/memory-store.js';
 import { withResolvers } from '../../../../src/shared/async.js';
 import type { JobEvent } from '../../../../src/shared/job.js';
 import { until } from '../../../support/basics/until.js';

@@ -1,6 +1,6 @@
 import { resultWrapper } from '../../../../src/features/mcp/messages.js';
 import { askFormat } from '../../../../src/features/mcp/results.js';
-import { MemoryAnswers } from '../../../../src/primary/store/memory/memory-store.js';
+import { MemoryAnswers } from '../../../../src/features/stores/memory/memory-store.js';
 import type { JobEvent } from '../../../../src/shared/job.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { call, messagesIn } from '../../../support/clients/mcp.js';

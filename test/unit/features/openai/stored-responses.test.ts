@@ -1,6 +1,5 @@
 import { responseLimits, StoredResponses } from '../../../../src/features/openai/stored-responses.js';
-import { MemoryResponses } from '../../../../src/primary/store/memory/memory-store.js';
-import { storeUnavailable } from '../../../../src/shared/errors.js';
+import { MemoryResponses } from '../../../../src/features/stores/memory/memory-store.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { headOf, turnOf } from '../../../support/stores/response-store-contract.js';
 
@@ -75,8 +74,8 @@ describe('Stored responses', () => {
     expect(head.bytes).toBeGreaterThan(100);
   });
 
-  it('expire some time after the last one that continues their text, with or without a sweep', async () => {
-    const { clock, responses, put, store } = create();
+  it('expire some time after the last one that continues their text, without a sweep', async () => {
+    const { clock, responses, put } = create();
     await put('a');
     await clock.advance(600);
     await put('b', 'a');
@@ -84,13 +83,5 @@ describe('Stored responses', () => {
     expect((await responses.read({ id: 'a', client }, 0)).text).toBe('{"id":"a"}');
     await clock.advance(400);
     await expect(responses.text({ id: 'b', client })).rejects.toMatchObject({ code: 'not_found' });
-    responses.expire();
-    expect(store.counts).toEqual({ count: 0, bytes: 0 });
-  });
-
-  it('expire later if the store is down', async () => {
-    const store = new MemoryResponses();
-    store.expire = () => Promise.reject(storeUnavailable());
-    expect(() => create(store).responses.expire()).not.toThrow();
   });
 });

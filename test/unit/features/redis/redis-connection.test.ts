@@ -60,7 +60,6 @@ async function createConnection() {
     down: (reason) => told.push(`down: ${reason}`),
     back: () => told.push('back'),
     warned: (reason) => told.push(`warned: ${reason}`),
-    jobLost: () => {},
   });
   link.connect();
   await clock.advance(0);

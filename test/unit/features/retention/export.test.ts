@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { type ExportCore, type ExportEnd, exportOf } from '../../../../src/features/retention/export.js';
+import { memoryStore } from '../../../../src/features/stores/memory/memory-store.js';
 import { deliveryTable } from '../../../../src/features/webhooks/deliveries.js';
 import { Clients } from '../../../../src/primary/access/clients.js';
-import { memoryStore } from '../../../../src/primary/store/memory/memory-store.js';
 import type { ClientText } from '../../../../src/shared/client.js';
 import { loadConfig } from '../../../../src/shared/config/config.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';

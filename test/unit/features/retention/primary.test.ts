@@ -1,9 +1,9 @@
 import { createRetention } from '../../../../src/features/retention/primary.js';
 import { maxExportsAnHour, retentionBody } from '../../../../src/features/retention/shared.js';
+import { memoryStore } from '../../../../src/features/stores/memory/memory-store.js';
 import { Clients } from '../../../../src/primary/access/clients.js';
 import type { PrimaryCore } from '../../../../src/primary/features/feature.js';
 import type { StoredKind } from '../../../../src/primary/features/stored-kind.js';
-import { memoryStore } from '../../../../src/primary/store/memory/memory-store.js';
 import { loadConfig } from '../../../../src/shared/config/config.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { keyOptions } from '../../../support/basics/key-options.js';

@@ -70,7 +70,6 @@ function createStore() {
     down: (reason) => told.push(`down: ${reason}`),
     back: () => told.push('back'),
     warned: (reason) => told.push(`warned: ${reason}`),
-    jobLost: () => {},
   });
   return { clock, thread, store, told };
 }

@@ -161,7 +161,7 @@ describe('A message that is repeated with its key after the answer has ended', (
         return null;
       },
     };
-    const parts = { clientJobs, store: { jobs: { shared: null } }, conversations: { snapshot: () => {} } };
+    const parts = { clientJobs, store: { isShared: false }, conversations: { snapshot: () => {} } };
     const never = () => {};
     const more = { checkStart: never, router: { checkModel: never }, background: { checkRoom: never } };
     return { ...steeringPart({ ...parts, ...more } as unknown as Parts).handlers, end };
@@ -204,7 +204,7 @@ describe('The turn after an answer', () => {
       request,
       ...job,
     };
-    const store = { jobs: { shared: isShared ? {} : null } };
+    const store = { isShared };
     const clientJobs = { openTurnOf: () => open, idOf: () => '1-a' };
     const checks = { checkStart: () => {}, router: { checkModel: () => {} } };
     const parts = { clientJobs, store, ...checks, ...more } as unknown as Parts;

@@ -1,6 +1,6 @@
+import type { JobRecord } from '../../../../src/features/stores/contract/jobs.js';
 import { JobNotices } from '../../../../src/features/webhooks/job-notices.js';
 import type { JobNotice } from '../../../../src/features/webhooks/notices.js';
-import type { JobRecord } from '../../../../src/primary/store/contract/jobs.js';
 import { jobDone, plainForm } from '../../../support/jobs/job-records.js';
 
 const minuteMs = 60_000;

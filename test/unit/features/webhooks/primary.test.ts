@@ -1,9 +1,9 @@
+import { MemoryTable } from '../../../../src/features/stores/memory/memory-table.js';
 import { deliveryTable } from '../../../../src/features/webhooks/deliveries.js';
 import type { DeliveryList } from '../../../../src/features/webhooks/deliveries-body.js';
 import { noticePoster } from '../../../../src/features/webhooks/post.js';
 import { createWebhooks } from '../../../../src/features/webhooks/primary.js';
 import type { PrimaryCore, PrimaryPart } from '../../../../src/primary/features/feature.js';
-import { MemoryTable } from '../../../../src/primary/store/memory/memory-table.js';
 import type { JobForm } from '../../../../src/shared/background.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { LogBook } from '../../../support/basics/log-book.js';

@@ -1,8 +1,8 @@
 import { createHmac } from 'node:crypto';
+import { MemoryTable } from '../../../../src/features/stores/memory/memory-table.js';
 import { type Delivery, deliveryTable } from '../../../../src/features/webhooks/deliveries.js';
 import type { AttemptResult } from '../../../../src/features/webhooks/post.js';
 import { type Notice, Webhooks } from '../../../../src/features/webhooks/webhooks.js';
-import { MemoryTable } from '../../../../src/primary/store/memory/memory-table.js';
 import { withResolvers } from '../../../../src/shared/async.js';
 import { type ClientText, noClient } from '../../../../src/shared/client.js';
 import { storeUnavailable } from '../../../../src/shared/errors.js';

@@ -2,7 +2,7 @@ import { Removals } from '../../../../src/primary/access/removals.js';
 import { type PurgedParts, purgeClient, storeUpkeep } from '../../../../src/primary/api/purge-client.js';
 import type { StoreUpkeep } from '../../../../src/primary/store/contract/store.js';
 import { noBill } from '../../../../src/primary/store/contract/usage.js';
-import { memoryUpkeep } from '../../../../src/primary/store/memory/memory-store.js';
+import { noStore } from '../../../../src/primary/store/memory-store.js';
 import type { OperatorAct } from '../../../../src/shared/acts.js';
 import type { ClientText } from '../../../../src/shared/client.js';
 import { loadConfig } from '../../../../src/shared/config/config.js';
@@ -37,12 +37,11 @@ function createParts(upkeep: StoreUpkeep) {
   return { parts, harness, done };
 }
 
-const answers = { clients: [], removeOf: () => 2 };
-const responses = { clients: [], removeOf: () => 4 };
+const storing: StoreUpkeep = { ...noStore.upkeep, purge: async () => ({ idempotency: 2, responses: 4 }) };
 
 describe('A client that is purged', () => {
   it('is removed from memory and the store, while others are not', async () => {
-    const { parts, harness, done } = createParts(memoryUpkeep({ idempotency: answers, responses }));
+    const { parts, harness, done } = createParts(storing);
     for (let count = 0; count < 250; count++) harness.chat();
     const report = await purgeClient(parts, 'key alice');
     expect(report).toEqual({
@@ -59,7 +58,7 @@ describe('A client that is purged', () => {
 
   it('causes an error if the store does not remove it', async () => {
     const broken = {
-      ...memoryUpkeep({ idempotency: answers, responses }),
+      ...storing,
       purge: () => Promise.reject(storeUnavailable()),
     };
     await expect(purgeClient(createParts(broken).parts, 'key alice')).rejects.toMatchObject({
@@ -69,7 +68,7 @@ describe('A client that is purged', () => {
 
   it('is counted with the data of other hosts in the shared store', async () => {
     const shared = {
-      ...memoryUpkeep({ idempotency: answers, responses }),
+      ...storing,
       purge: async () => ({ conversations: 7, usage: 0 }),
     };
     const { removed } = await purgeClient(createParts(shared).parts, 'key alice');
@@ -83,7 +82,7 @@ it('A purge of a person also removes the data of the own keys, even deleted ones
   const usage = usagePart(new FakeClock());
   for (const client of ['sso ada', 'sso ada/old~1', 'sso eve/ada~1', 'key ada'] as const) usage.countRefusal(client);
   const upkeep: StoreUpkeep = {
-    ...memoryUpkeep({}),
+    ...noStore.upkeep,
     clientsWith: async (owner) => (owner === 'sso ada' ? ['sso ada/new~2/phone'] : []),
     purge: async (client) => {
       expect([client, removals.has(client), callers, cancelled]).toEqual([client, true, [], ['sso ada/old~1']]);

@@ -1,6 +1,6 @@
 import { JournaledConversations } from '../../../../src/primary/conversations/journaled-conversations.js';
 import type { ConversationChange } from '../../../../src/primary/store/contract/conversations.js';
-import { noJournal } from '../../../../src/primary/store/memory/memory-store.js';
+import { noJournal } from '../../../../src/primary/store/memory-store.js';
 import { storeUnavailable } from '../../../../src/shared/errors.js';
 import { StoreHarness, ttlMs } from '../../../support/stores/conversations.js';
 

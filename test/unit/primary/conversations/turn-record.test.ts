@@ -1,6 +1,6 @@
 import { TurnRecord } from '../../../../src/primary/conversations/conversation-turn.js';
 import type { ConversationChange } from '../../../../src/primary/store/contract/conversations.js';
-import { noJournal } from '../../../../src/primary/store/memory/memory-store.js';
+import { noJournal } from '../../../../src/primary/store/memory-store.js';
 import { withResolvers } from '../../../../src/shared/async.js';
 import { storeUnavailable } from '../../../../src/shared/errors.js';
 import { settled } from '../../../support/basics/settled.js';

@@ -1,16 +1,15 @@
 import { Registry } from 'prom-client';
 import type { Route } from '../../../../src/primary/cli/route.js';
-import type { PrimaryPart } from '../../../../src/primary/features/feature.js';
+import type { EndedBackgroundJob, PrimaryPart } from '../../../../src/primary/features/feature.js';
 import { FeatureHooks } from '../../../../src/primary/features/feature-hooks.js';
 import { addFigures } from '../../../../src/primary/observe/state-metrics.js';
-import type { JobRecord } from '../../../../src/primary/store/contract/jobs.js';
 import type { LimitUse } from '../../../../src/shared/api/limit-use.js';
 import { metricPrefix } from '../../../../src/shared/metrics.js';
 import { jobDone, jobRequest, plainForm } from '../../../support/jobs/job-records.js';
 
-const record: JobRecord = {
-  ...{ id: 'j1', client: 'key ada', title: '', operation: 'ask' as const, requestId: 'r1', form: plainForm },
-  ...{ status: 'succeeded' as const, createdAt: 0, startedAt: 0, endedAt: 0, end: jobDone() },
+const ended: EndedBackgroundJob = {
+  ...{ id: 'j1', form: plainForm, end: jobDone() },
+  request: { client: 'key ada', operation: 'ask', requestId: 'r1' },
 };
 
 /** Creates the hooks of two features, which write down their calls. */
@@ -46,7 +45,7 @@ describe('The hooks of features', () => {
     await hooks.restored();
     hooks.start();
     hooks.admitBackground(jobRequest(), plainForm);
-    hooks.recordEnded(record);
+    hooks.backgroundEnded(ended);
     hooks.drain();
     await hooks.stop();
     const of = (name: string) => [`${name} restored`, `${name} start`, `${name} admit`, `${name} ended j1 key ada`];
@@ -66,12 +65,6 @@ describe('The hooks of features', () => {
     await expect(hooks.beforeAct(act)).rejects.toThrow('no');
     expect(seen).toEqual(['first key root']);
     await new FeatureHooks([{ handlers: {} }]).beforeAct(act); // no feature refuses it
-  });
-
-  it('get no job that has not ended', () => {
-    const { hooks, seen } = createHooks();
-    hooks.recordEnded({ ...record, end: null });
-    expect(seen).toEqual([]);
   });
 
   it('include the calls and the metrics of all features', () => {
@@ -128,7 +121,7 @@ describe('A feature that throws in its hooks', () => {
     await hooks.refreshKeys();
     hooks.expire();
     hooks.jobMoved(jobRequest(), route, route, 'quota');
-    hooks.recordEnded(record);
+    hooks.backgroundEnded(ended);
     hooks.slotsChanged();
     hooks.drain();
     await hooks.idle();

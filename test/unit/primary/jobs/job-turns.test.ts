@@ -1,5 +1,5 @@
 import { plainLaunch } from '../../../../src/primary/cli/contract/adapter.js';
-import { noJournal } from '../../../../src/primary/store/memory/memory-store.js';
+import { noJournal } from '../../../../src/primary/store/memory-store.js';
 import { cliError, storeUnavailable } from '../../../../src/shared/errors.js';
 import { settled } from '../../../support/basics/settled.js';
 import {

@@ -42,7 +42,6 @@ describe('The state of the service in a scrape', () => {
     const first = await read();
     const names = ['jobs_active', 'jobs_queued', 'jobs_limit', 'queue_limit', 'conversations', 'conversation_bytes'];
     expect(names.map((name) => first.value(name))).toEqual([2, 5, 4, 100, 3, 400]);
-    expect([first.value('stored_responses'), first.value('stored_response_bytes')]).toEqual([12, 3400]);
     expect(first.value('log_write_errors_total')).toBe(6);
     expect(first.value('store_up')).toBe(1);
     expect(first.value('breaker_open{cli="demo",reason="quota"}')).toBe(1);

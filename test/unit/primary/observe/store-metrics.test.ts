@@ -6,7 +6,7 @@ it('The events of a store are logged when it goes down and comes up again, and m
   const note = (event: string, fields?: object) => told.push([event, fields]);
   const store = { done: (...figures: unknown[]) => told.push(figures) };
   const log = { info: note, warn: note, error: note } as unknown as Logger;
-  const listener = storeListener(log, { store } as never, () => {});
+  const listener = storeListener(log, { store } as never);
   listener.done('commit', 7);
   listener.down('database or disk is full');
   listener.back();

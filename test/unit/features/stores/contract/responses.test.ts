@@ -1,4 +1,4 @@
-import { written, writtenInTurns } from '../../../../../src/primary/store/contract/responses.js';
+import { written, writtenInTurns } from '../../../../../src/features/stores/contract/responses.js';
 import { nodeOf, turnOf } from '../../../../support/stores/response-store-contract.js';
 
 const limits = { maxResponses: 1000, maxBytes: 64 * 1024 * 1024, ttlMs: 1000 };

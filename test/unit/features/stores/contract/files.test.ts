@@ -1,4 +1,4 @@
-import { isOpenBatch } from '../../../../../src/primary/store/contract/files.js';
+import { isOpenBatch } from '../../../../../src/features/stores/contract/files.js';
 import { batchOf } from '../../../../support/stores/file-store-contract.js';
 
 it('A batch is open until it has ended or failed', () => {

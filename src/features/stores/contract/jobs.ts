@@ -1,20 +1,10 @@
+import type { EndedBackgroundJob } from '../../../primary/features/feature.js';
+import type { AcceptedJob } from '../../../primary/jobs/background-part.js';
 import type { JobForm, JobListOrder, JobStatus } from '../../../shared/background.js';
 import type { ClientText } from '../../../shared/client.js';
 import { RelayError, retryAfter } from '../../../shared/errors.js';
 import { type JobEnd, type JobRequest, unknownJobUsage } from '../../../shared/job.js';
 import type { SharedJobs } from './shared-jobs.js';
-
-/**
- * An accepted background job, in the form that is stored until the job starts. Times are milliseconds since the epoch.
- */
-export interface AcceptedJob {
-  readonly id: string;
-  /** First words of the prompt. Only the client of the job may see them. */
-  readonly title: string;
-  readonly form: JobForm;
-  readonly request: JobRequest;
-  readonly createdAt: number;
-}
 
 /** A background job without prompt and answer text. */
 export interface JobRecord {
@@ -33,6 +23,11 @@ export interface JobRecord {
   readonly end: JobEnd | null;
   /** Whether the final answer differs from the streamed text, which other hosts may have sent to readers. */
   readonly isReplaced?: true;
+}
+
+/** Returns null for an open job. */
+export function endedJobOf({ id, client, operation, requestId, form, end }: JobRecord): EndedBackgroundJob | null {
+  return end && { id, request: { client, operation, requestId }, form, end };
 }
 
 export type EndedStatus = Exclude<JobStatus, 'queued' | 'running'>;
@@ -66,6 +61,8 @@ export interface JobStore {
    * that it has accepted.
    */
   readonly shared: SharedJobs | null;
+  /** Called once for each job that this service ends, because its host has died while the job ran. */
+  onLost: (job: JobRecord) => void;
   /** Resolves when the job is stored. In a durable store, it would then survive a power cut. */
   accept(job: AcceptedJob): Promise<void>;
   /**

@@ -1,6 +1,7 @@
+import type { AcceptedJob } from '../../../primary/jobs/background-part.js';
 import type { CallerJob, CallerOrder } from '../../../shared/background.js';
 import type { JobRequest } from '../../../shared/job.js';
-import type { AcceptedJob, EndedJob, JobStore, LoggedText } from './jobs.js';
+import type { EndedJob, JobStore, LoggedText } from './jobs.js';
 
 /** State of the cancelled job: queued, running on a host that gets a message, or not open. */
 export type Cancelling =

@@ -1,5 +1,5 @@
+import { memoryStore } from '../../../../../src/features/stores/memory/memory-store.js';
 import { deliveryTable } from '../../../../../src/features/webhooks/deliveries.js';
-import { memoryStore } from '../../../../../src/primary/store/memory/memory-store.js';
 import { describeAnswerStore } from '../../../../support/stores/answer-store-contract.js';
 import { describeDeliveryStore } from '../../../../support/stores/delivery-store-contract.js';
 import { describeFileStore } from '../../../../support/stores/file-store-contract.js';

@@ -4,8 +4,8 @@ import type { ClientText } from '../../shared/client.js';
 import { readSmallFile } from '../../shared/config/small-file.js';
 import { ignoreFailure, RelayError, storeUnavailable } from '../../shared/errors.js';
 import { replaceFile } from '../../shared/replace-file.js';
-import type { SharedText } from '../store/contract/shared-text.js';
-import type { PrimaryCore } from './feature.js';
+import type { StoringCore } from './contract/full-store.js';
+import type { SharedText } from './contract/shared-text.js';
 
 /** Largest file of records. */
 const maxBytes = 16 * 1024 * 1024;
@@ -47,7 +47,7 @@ export interface RecordsPlace extends Pick<StoredRecordsParts<never>, 'shared' |
 }
 
 /** Returns the place of records: a text that hosts share, else a file in the state folder, else memory. */
-export function recordsPlace({ store, config }: Pick<PrimaryCore, 'store' | 'config'>, name: string): RecordsPlace {
+export function recordsPlace({ store, config }: Pick<StoringCore, 'store' | 'config'>, name: string): RecordsPlace {
   const shared = store.openText(name);
   const { stateFolder, store: settings } = config;
   if (shared !== null) return { shared, path: null, place: settings.dataPlace };

@@ -1,7 +1,7 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { PrimaryCore } from '../../../../src/primary/features/feature.js';
-import { recordsPlace, StoredRecords } from '../../../../src/primary/features/stored-records.js';
+import type { StoringCore } from '../../../../src/features/stores/contract/full-store.js';
+import { recordsPlace, StoredRecords } from '../../../../src/features/stores/stored-records.js';
 import { type TemporaryFolder, temporaryFolder } from '../../../support/basics/folder.js';
 
 let folder: TemporaryFolder;
@@ -24,7 +24,7 @@ function open(path: string | null) {
 }
 
 function placeIn(stateFolder: string | null) {
-  const core = { store: { openText: () => null }, config: { stateFolder, store: {} } } as unknown as PrimaryCore;
+  const core = { store: { openText: () => null }, config: { stateFolder, store: {} } } as unknown as StoringCore;
   return recordsPlace(core, 'names');
 }
 

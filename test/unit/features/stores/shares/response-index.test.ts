@@ -1,4 +1,4 @@
-import { type ResponseHead, ResponseIndex } from '../../../../../src/primary/store/shares/response-index.js';
+import { type ResponseHead, ResponseIndex } from '../../../../../src/features/stores/shares/response-index.js';
 
 const limits = { maxResponses: 10, maxBytes: 1000, ttlMs: 1000 };
 const ada = 'key ada';

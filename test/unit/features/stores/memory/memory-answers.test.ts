@@ -1,4 +1,4 @@
-import { MemoryAnswers } from '../../../../../src/primary/store/memory/memory-store.js';
+import { MemoryAnswers } from '../../../../../src/features/stores/memory/memory-store.js';
 import type { ClientText } from '../../../../../src/shared/client.js';
 import { recordedAnswer } from '../../../../support/jobs/claims.js';
 

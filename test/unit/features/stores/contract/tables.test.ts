@@ -1,5 +1,6 @@
-import { isByClient, openTable, type StoreTable } from '../../../../../src/primary/store/contract/tables.js';
-import { MemoryTable } from '../../../../../src/primary/store/memory/memory-table.js';
+import { isByClient, openTable } from '../../../../../src/features/stores/contract/tables.js';
+import { MemoryTable } from '../../../../../src/features/stores/memory/memory-table.js';
+import type { StoreTable } from '../../../../../src/primary/store/contract/store-table.js';
 
 const notes: StoreTable = {
   ...{ name: 'notes', rowName: 'note', keepMs: 1000, maxOthers: 2 },

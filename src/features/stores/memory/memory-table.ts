@@ -1,5 +1,6 @@
+import type { StoreTable } from '../../../primary/store/contract/store-table.js';
 import { type ClientText, holderOf, noClient } from '../../../shared/client.js';
-import { type AddedRow, isByClient, type StoreTable, type TableRow, type TableStore } from '../contract/tables.js';
+import { type AddedRow, isByClient, type TableRow, type TableStore } from '../contract/tables.js';
 
 /** Owns the rows of a declared table of a service without a durable store. */
 export class MemoryTable<R extends TableRow> implements TableStore<R> {

@@ -1,4 +1,4 @@
-import { AnswerShares } from '../../../../../src/primary/store/shares/answer-shares.js';
+import { AnswerShares } from '../../../../../src/features/stores/shares/answer-shares.js';
 import type { ClientText } from '../../../../../src/shared/client.js';
 
 function entry(client: ClientText, key: string, bodyBytes = 0, recordedAt = 0) {

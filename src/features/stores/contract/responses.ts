@@ -77,6 +77,9 @@ export interface ResponseStore {
   expire(after: number): Promise<void>;
 }
 
+/** Maximum size of one read of the body of a stored response. */
+export const responsePieceBytes = 192 * 1024;
+
 /** Estimated memory of a response in addition to its texts. */
 const overheadBytes = 1024;
 

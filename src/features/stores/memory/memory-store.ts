@@ -1,9 +1,10 @@
+import { FairShare, type Sharer } from '../../../primary/fairness/fair-share.js';
+import type { AcceptedJob } from '../../../primary/jobs/background-part.js';
+import type { StoreTable } from '../../../primary/store/contract/store-table.js';
+import { noStore } from '../../../primary/store/memory-store.js';
 import type { JobListOrder } from '../../../shared/background.js';
 import { type ClientText, isOfClient } from '../../../shared/client.js';
-import { invalid } from '../../../shared/errors.js';
-import { responsePieceBytes } from '../../../shared/ipc/protocol.js';
 import type { JobRequest, Message } from '../../../shared/job.js';
-import { FairShare, type Sharer } from '../../fairness/fair-share.js';
 import {
   type AnswerOfKey,
   type AnswerStore,
@@ -16,8 +17,8 @@ import {
   type RecordedHead,
   recordedPieceBytes,
 } from '../contract/answers.js';
-import type { ConversationJournal } from '../contract/conversations.js';
-import type { AcceptedJob, EndedJob, JobPage, JobRecord, JobStore, LoggedText } from '../contract/jobs.js';
+import type { FullStore, FullUpkeep, OpenedFullStore } from '../contract/full-store.js';
+import type { EndedJob, JobPage, JobRecord, JobStore, LoggedText } from '../contract/jobs.js';
 import {
   type BodyPiece,
   type PutVerdict,
@@ -27,53 +28,34 @@ import {
   type ResponseNode,
   type ResponsePart,
   type ResponseStore,
+  responsePieceBytes,
   writtenInTurns,
 } from '../contract/responses.js';
 import type { SharedJobs } from '../contract/shared-jobs.js';
-import type { Store, StoreUpkeep } from '../contract/store.js';
-import type { StoreTable, TableRow } from '../contract/tables.js';
-import type { UsageStore } from '../contract/usage.js';
+import type { TableRow } from '../contract/tables.js';
 import { AnswerShares, isExpired } from '../shares/answer-shares.js';
 import { ResponseIndex } from '../shares/response-index.js';
 import { MemoryFiles } from './memory-files.js';
 import { MemoryTable } from './memory-table.js';
 
+export function openMemory(declared: readonly StoreTable[]): OpenedFullStore {
+  return { store: memoryStore(declared), hosts: null };
+}
+
 /** Makes a store in memory: a restart loses everything. */
-export function memoryStore(declared: readonly StoreTable[]): Store {
+export function memoryStore(declared: readonly StoreTable[]): FullStore {
   const answers = new MemoryAnswers();
   const responses = new MemoryResponses();
   const tables = new Map(declared.map((table) => [table.name, new MemoryTable(table)]));
   const files = new MemoryFiles();
+  const removable = { idempotency: answers, responses, files, ...Object.fromEntries(tables) };
   return {
-    kind: 'memory',
-    isShared: false,
-    conversations: noJournal,
-    openText: () => null,
+    ...noStore,
     jobs: new MemoryJobs(),
-    usage: noUsageStore,
-    upkeep: memoryUpkeep({ idempotency: answers, responses, files, ...Object.fromEntries(tables) }, tables.values(), {
-      response: responses,
-      answer: answers,
-    }),
-    answers,
-    responses,
-    tables,
-    files,
-    isUp: true,
-    observe: () => {},
-    restore: (takeOver) => takeOver(),
-    close: async () => {},
+    ...{ answers, responses, tables, files, openText: () => null },
+    upkeep: memoryUpkeep(removable, tables.values(), { response: responses, answer: answers }),
   };
 }
-
-export const noJournal: ConversationJournal = {
-  restore: async function* () {},
-  commit: async () => {},
-  remove: async () => {},
-  forget: () => {},
-};
-
-const noUsageStore: UsageStore = { restore: async function* () {}, add: async () => {}, report: null };
 
 /** A store whose entries of one client can be removed. `removeOf` returns their number. */
 interface RemovableOfClient {
@@ -82,23 +64,16 @@ interface RemovableOfClient {
   removeOf(client: ClientText): number;
 }
 
-const noneListed = { response: { idsOf: () => [] }, answer: { idsOf: () => [] } };
-
-export function memoryUpkeep(
+function memoryUpkeep(
   stores: Readonly<Record<string, RemovableOfClient>>,
-  tables: Iterable<Pick<MemoryTable<TableRow>, 'expire'>> = [],
-  listed: Readonly<Record<'response' | 'answer', { idsOf(client: ClientText): string[] }>> = noneListed,
-): StoreUpkeep {
+  tables: Iterable<Pick<MemoryTable<TableRow>, 'expire'>>,
+  listed: Readonly<Record<'response' | 'answer', { idsOf(client: ClientText): string[] }>>,
+): FullUpkeep {
   const expiring = [...tables];
   return {
+    ...noStore.upkeep,
     expireRows: async (now) => {
       for (const table of expiring) table.expire(now);
-    },
-    backup: async () => {
-      throw invalid('MODEL_API_STORE', 'the store is in memory: there is no file to back up');
-    },
-    verify: async () => {
-      return { kind: 'memory', path: null, version: null, bytes: 0, faults: [], rows: {}, expired: {}, copies: [] };
     },
     clientsWith: async (owner) => {
       const all = Object.values(stores).flatMap(({ clients }) => [...clients]);
@@ -107,7 +82,6 @@ export function memoryUpkeep(
     idsOf: async (client, kind) => listed[kind].idsOf(client),
     purge: async (client) =>
       Object.fromEntries(Object.entries(stores).map(([name, store]) => [name, store.removeOf(client)])),
-    copies: async () => [],
   };
 }
 
@@ -206,6 +180,7 @@ interface MemoryJob extends Sharer {
 export class MemoryJobs implements JobStore {
   readonly isDurable = false;
   readonly shared: SharedJobs | null = null;
+  onLost = () => {};
   readonly #byId = new Map<string, MemoryJob>();
   #lastNumber = 0;
   /** Ended jobs, in the order of their end. */

@@ -1,5 +1,5 @@
+import { FairShare, type Sharer } from '../../../primary/fairness/fair-share.js';
 import type { ClientText } from '../../../shared/client.js';
-import { FairShare, type Sharer } from '../../fairness/fair-share.js';
 import { answerTtlMs, type ClientKey, nameOfKey, sizeOfAnswer } from '../contract/answers.js';
 
 /** A recorded answer without its text. */

@@ -1,4 +1,6 @@
+import type { StoreTable } from '../../../primary/store/contract/store-table.js';
 import type { ClientText } from '../../../shared/client.js';
+
 /** Row of a declared table, as JSON. Times are in milliseconds since the epoch. */
 export interface TableRow {
   /** Id of the row. A row with the same id is stored once, whichever host adds it. */
@@ -8,28 +10,6 @@ export interface TableRow {
   readonly createdAt: number;
   /** Time from which a host may take the row; null when the row has ended. */
   readonly nextAt: number | null;
-}
-
-/** Table that a feature declares, and that each store implements. The declaration is plain data, because a store may pass it to a thread. */
-export interface StoreTable {
-  /** Name in stores and in reports, of small letters and `_`. */
-  readonly name: string;
-  /** Name of one row, in stores and in metrics. No other table has it. */
-  readonly rowName: string;
-  /** Age since its creation from which an ended row is removed, in milliseconds. */
-  readonly keepMs: number;
-  /**
-   * Rows that clients cause have this value in this field. `max`: limit of all of them, `maxOfHolder`: limit for the
-   * clients of one holder.
-   */
-  readonly byClients: {
-    readonly field: string;
-    readonly value: string;
-    readonly max: number;
-    readonly maxOfHolder: number;
-  };
-  /** Limit of other rows. No row that a client causes takes their places. */
-  readonly maxOthers: number;
 }
 
 /** Age since its creation from which a row is removed if no feature declares its table any more, in milliseconds. */

@@ -1,5 +1,5 @@
 import { AnswerLog } from '../../../../../src/features/background/event-log.js';
-import { MemoryJobs } from '../../../../../src/primary/store/memory/memory-store.js';
+import { MemoryJobs } from '../../../../../src/features/stores/memory/memory-store.js';
 import type { ClientText } from '../../../../../src/shared/client.js';
 import { jobDone, jobRequest, plainForm } from '../../../../support/jobs/job-records.js';
 
