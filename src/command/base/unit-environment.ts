@@ -118,7 +118,7 @@ export async function settingsOfUnit(name: string, host: UnitHost): Promise<Fore
   const passed = wordsOf('PassEnvironment');
   if (passed.length > 0)
     reading.notes.push(`PassEnvironment=${passed.join(' ')}: this command does not know the values`);
-  reading.check(unit);
+  reading.checkFiles(unit);
   const [[user = ''], [group = '']] = [valuesOf('User'), valuesOf('Group')];
   const userVariables = user === '' ? {} : await host.become(user, group, wordsOf('SupplementaryGroups'));
   const { files, notes } = reading;
@@ -184,7 +184,7 @@ class UnitFiles {
   }
 
   /** Throws if a file was unreadable or missing. */
-  check(unit: string): void {
+  checkFiles(unit: string): void {
     const paths = this.#unreadable.join(' and ');
     const message = `check: only root can read ${paths}: run "sudo prompt-relay check --unit ${unit}"`;
     if (paths !== '') throw new CommandError(exitCodes.notAllowed, message);

@@ -41,7 +41,7 @@ export class AuditLog {
   }
 
   /** Writes one record. Rejects with `store_unavailable` if the file cannot be written. */
-  record(act: OperatorAct): Promise<void> {
+  recordAct(act: OperatorAct): Promise<void> {
     return this.#inLine(async () => {
       await this.#readOnce();
       const record = { at: new Date(this.#clock.now()).toISOString(), ...act };

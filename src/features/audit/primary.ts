@@ -8,7 +8,7 @@ export function createAudit({ MODEL_API_AUDIT_FILE: path }: AuditValues): Create
   return ({ host }) => {
     const log = new AuditLog(path, host.clock, host.log);
     const handlers: Handlers<typeof calls> = { audit: async ({ limit }) => ({ records: await log.list(limit) }) };
-    return { beforeAct: (act) => log.record(act), handlers, storedKinds: [storedRecords(path)] };
+    return { beforeAct: (act) => log.recordAct(act), handlers, storedKinds: [storedRecords(path)] };
   };
 }
 

@@ -112,7 +112,7 @@ export class BackgroundJobs {
     return this.#open.get(id) ?? null;
   }
 
-  of(client: ClientText): BackgroundJob[] {
+  jobsOf(client: ClientText): BackgroundJob[] {
     return [...this.#open.values()].filter(({ request }) => request.client === client);
   }
 

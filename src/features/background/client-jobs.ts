@@ -172,7 +172,7 @@ export class ClientJobs {
 
   /** Cancels and removes all jobs of a client. Resolves with their number. */
   async removeOf(client: ClientText): Promise<number> {
-    await this.#jobs.cancel(this.#jobs.of(client), cancelled('everything of this client is removed'));
+    await this.#jobs.cancel(this.#jobs.jobsOf(client), cancelled('everything of this client is removed'));
     for (let count = 0; ; ) {
       const { jobs } = await this.#store.list({ client, status: null, before: null, limit: removedAtOnce });
       if (jobs.length === 0) return count;

@@ -212,7 +212,7 @@ export class BatchFeeder {
     if (stored === 'lost') return false;
     if (stored !== null) this.cancel(stored);
     this.#progress = progress;
-    for (const { jobId } of [...step.ended.keys(), ...step.repeated.keys()]) this.#sender.forget(jobId);
+    for (const { jobId } of [...step.ended.keys(), ...step.repeated.keys()]) this.#sender.forgetLine(jobId);
     this.#removing = this.#removeJobs(endedJobs);
     for (const { outcome } of results) this.#parts.lineEnded(this.batch.api, outcome);
     return true;
@@ -301,7 +301,7 @@ export class BatchFeeder {
     if (cause === null && isUnsent) return null;
     const ended = isUnsent ? 'missing' : (this.#taken.find(jobId) ?? (await jobs.find(jobId, client)));
     if (ended === 'missing') return this.#endUnsent(line, cause);
-    this.#sender.forget(jobId);
+    this.#sender.forgetLine(jobId);
     if (ended === null) {
       // A job that cannot be cancelled now is cancelled after the next step.
       if (cause !== null) void jobs.cancel(jobId, client).then(() => this.wake(), this.#parts.onFailure);

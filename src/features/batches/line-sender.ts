@@ -64,7 +64,7 @@ export class LineSender {
   }
 
   /** Forgets a line that has a job, or whose result is stored. */
-  forget(jobId: string): void {
+  forgetLine(jobId: string): void {
     this.#unsent.delete(jobId);
     this.#doubtful.delete(jobId);
     this.#refused.delete(jobId);

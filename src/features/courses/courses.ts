@@ -32,7 +32,7 @@ interface CoursesParts {
   readonly keys: Pick<MadeKeys, 'update' | 'changeOptions' | 'all'>;
   readonly keyOptions: OptionTable;
   /** Present and former members. */
-  readonly known: Pick<KnownMembers, 'of'>;
+  readonly known: Pick<KnownMembers, 'membersOf'>;
   readonly now: () => number;
 }
 
@@ -83,7 +83,7 @@ export class Courses {
       const made: MadeKey[] = [];
       const members = new Set(this.#linesIn(new Set([course])).map(({ line: { name } }) => name));
       const taken = new Set(this.#parts.clients.keyNames);
-      const formerOf = clientsByName(this.#parts.known.of(course));
+      const formerOf = clientsByName(this.#parts.known.membersOf(course));
       const [added, staying]: [Enrolment['added'], string[]] = [[], []];
       for (const [login, { index, key, id }] of people) {
         const name = this.#nameOf(course, login, index);
@@ -211,7 +211,7 @@ export class Courses {
   #allMembersOf(course: string, usage: ReadonlyMap<string, Used>): MemberView[] {
     const present = this.#membersOf(course, usage);
     const counted = new Set(present.flatMap(({ client }) => [client, ...this.#parts.clients.formerClientsOf(client)]));
-    const left = this.#parts.known.of(course).filter(({ client }) => !counted.has(client));
+    const left = this.#parts.known.membersOf(course).filter(({ client }) => !counted.has(client));
     const noRights: Pick<MemberView, 'may_change' | 'limits' | 'has_left'> = {
       may_change: false,
       limits: [],

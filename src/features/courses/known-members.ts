@@ -22,7 +22,7 @@ export class KnownMembers {
     });
   }
 
-  of(name: string): readonly KnownMember[] {
+  membersOf(name: string): readonly KnownMember[] {
     return this.#records.all.filter(({ course }) => course === name);
   }
 

@@ -34,7 +34,7 @@ export class JobTexts {
     this.#open.set(id, { log, stored: 0 });
   }
 
-  forget(id: string): void {
+  forgetText(id: string): void {
     this.#open.delete(id);
   }
 

@@ -155,7 +155,7 @@ export class RedisJobs implements SharedJobs {
     const isReplaced = await this.#texts.storeWhole(id, text);
     const ended = { status, at: endedAt, jobEnd: JSON.stringify(end), ttlMs: this.#limits.ttlMs };
     const { verdict } = await this.#script('finish', { id, run: this.run, ...ended, isReplaced: isReplaced ? 1 : 0 });
-    this.#texts.forget(id);
+    this.#texts.forgetText(id);
     this.#queue.done(id);
     return verdict === 'ok';
   }
@@ -213,7 +213,7 @@ export class RedisJobs implements SharedJobs {
 
   giveBack(id: string, delayMs: number): boolean {
     if (this.#unsure.has(id)) return false;
-    this.#texts.forget(id);
+    this.#texts.forgetText(id);
     this.#queue.requeue(id, delayMs);
     return true;
   }

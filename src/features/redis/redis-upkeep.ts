@@ -37,7 +37,7 @@ export class RedisUpkeep implements FullUpkeep {
   }
 
   verify(): Promise<StoreReport> {
-    return this.#line(() => new RedisCheck(this.#redis, this.#ttlMs, this.#tables).report());
+    return this.#line(() => new RedisCheck(this.#redis, this.#ttlMs, this.#tables).storeReport());
   }
 
   async clientsWith(owner: ClientText): Promise<readonly ClientText[]> {
@@ -130,7 +130,7 @@ class RedisCheck {
   }
 
   /** Runs the check. Rejects with `store_unavailable`. Changes during the check may be missed. */
-  async report(): Promise<StoreReport> {
+  async storeReport(): Promise<StoreReport> {
     for (const sentence of await this.#redis.checkSettings()) this.#fault(sentence);
     await this.#checkKeys();
     for (const key of this.#lists) await this.#checkList(key);

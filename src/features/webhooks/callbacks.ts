@@ -16,7 +16,7 @@ export class Callbacks {
   }
 
   /** Throws `validation_error` if the client may not name this URL. */
-  check(client: ClientText, url: string | undefined): void {
+  checkUrl(client: ClientText, url: string | undefined): void {
     if (url === undefined) return;
     const start = this.#startOf(client);
     if (start === null) throw invalid('callback_url', 'needs an API key with the option webhooks');

@@ -82,11 +82,11 @@ export class Notices {
   }
 
   start(): void {
-    this.#parts.clock.every(checkMs, () => this.check());
+    this.#parts.clock.every(checkMs, () => this.checkConditions());
   }
 
   /** Sends a notice for each condition that has begun since the last check. */
-  check(): void {
+  checkConditions(): void {
     const conditions = [
       ...this.#parts.budgets().flatMap(budgetConditions),
       ...this.#parts.clis.flatMap((cli) => [...this.#quotaConditions(cli), ...this.#loginConditions(cli)]),

@@ -39,7 +39,7 @@ export function createWebhooks(
     };
     return {
       job: {
-        admit: ({ client }, form) => callbacks.check(client, callbackIn(form)),
+        admit: ({ client }, form) => callbacks.checkUrl(client, callbackIn(form)),
         ended: (job) => jobNotices.backgroundEnded(job),
       },
       handlers,

@@ -14,7 +14,7 @@ export const createWhy: CreatePrimaryPart = ({ openJobs, room, jobHooks }) => {
     (request) => jobHooks.precedenceOver(request),
   );
   const handlers: Handlers<typeof calls> = {
-    jobReasons: ({ client, requestId }) => ({ sentences: [...reasons.of(client, requestId)] }),
+    jobReasons: ({ client, requestId }) => ({ sentences: [...reasons.reasonsOf(client, requestId)] }),
   };
   return { job: { trace: (request, choice) => reasons.begin(request, choice) }, handlers };
 };

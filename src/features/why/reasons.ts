@@ -64,7 +64,7 @@ export class JobReasons {
     this.#precedenceOver = precedenceOver;
   }
 
-  of(client: ClientText, requestId: string): readonly string[] {
+  reasonsOf(client: ClientText, requestId: string): readonly string[] {
     return this.#sentences.get(keyOf({ client, requestId })) ?? [];
   }
 

@@ -225,7 +225,7 @@ export class Clients {
 
   /** Records the groups of a person. */
   recordPerson(client: ClientText, groups: readonly string[]): void {
-    this.#people.record(client, groups);
+    this.#people.recordGroups(client, groups);
   }
 
   /** Returns the clients of earlier keys of the same person, whose usage counts for this one. */

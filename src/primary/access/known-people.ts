@@ -32,7 +32,7 @@ export class KnownPeople {
       this.#known.set(client, { groups, line: this.#find(client, groups) });
   }
 
-  record(client: ClientText, groups: readonly string[]): void {
+  recordGroups(client: ClientText, groups: readonly string[]): void {
     setNewest(this.#known, client, { groups, line: this.#find(client, groups) }, maxPeople);
     this.#jobGroups.delete(client);
   }

@@ -55,7 +55,7 @@ export class LearnedSizes {
   }
 
   /** Records what the CLI has reported, and writes the file if it is new. */
-  record(model: NamedModel, { maxInputTokens, maxOutputTokens }: ModelSizes): void {
+  recordSizes(model: NamedModel, { maxInputTokens, maxOutputTokens }: ModelSizes): void {
     const known = this.sizesOf(model);
     if (known?.maxInputTokens === maxInputTokens && known.maxOutputTokens === maxOutputTokens) return;
     this.#change(model, { maxInputTokens, maxOutputTokens });

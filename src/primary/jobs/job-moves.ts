@@ -103,11 +103,11 @@ export class JobMoves {
     open.recount(job);
     route.cli.health.circuits.recordAdmission(job);
     room.move(job.ticket, { cli: route.cli.name, gate: route.cli.gate });
-    this.report(job, choiceBefore.passed.length);
+    this.reportMove(job, choiceBefore.passed.length);
   }
 
   /** Reports the models that could not answer, except the first ones, which were reported before. */
-  report({ request, choice }: Job, reported: number): void {
+  reportMove({ request, choice }: Job, reported: number): void {
     for (const { route, reason } of choice.passed.slice(reported))
       this.#parts.observer.jobMoved(request, route, choice.route, reason);
   }

@@ -100,7 +100,7 @@ export class JobRunner {
     if (refusal !== null) return this.#refuseCaller(request, refusal);
     const stream = new JobStream(request.isStreamed);
     const job = this.#tryToAdmit(request, choice, stream, caller);
-    this.moves.report(job, 0);
+    this.moves.reportMove(job, 0);
     const session = job.chain && (job.chain.isLive ? 'live' : 'replay');
     this.#countRound(request, session ?? 'replay');
     route.cli.health.circuits.recordAdmission(job);
@@ -148,7 +148,7 @@ export class JobRunner {
   #prepare(job: Job): void {
     try {
       job.prepared = this.#admission.prepare(job);
-      this.moves.report(job, 0);
+      this.moves.reportMove(job, 0);
       job.route.cli.health.circuits.recordAdmission(job);
     } catch (error) {
       job.cut(error as Error);

@@ -36,12 +36,12 @@ export interface ClientInRoom {
 class RunningCounts {
   readonly #counts = new Map<string, number>();
 
-  of(name: string): number {
+  countOf(name: string): number {
     return this.#counts.get(name) ?? 0;
   }
 
   add(name: string, change: 1 | -1): void {
-    const count = this.of(name) + change;
+    const count = this.countOf(name) + change;
     if (count > 0) this.#counts.set(name, count);
     else this.#counts.delete(name);
   }
@@ -113,7 +113,7 @@ export class WaitingRoom {
 
   /** Returns the number of running jobs at the gate with this name. */
   runningAtGate(name: string): number {
-    return this.#runningAtGate.of(name);
+    return this.#runningAtGate.countOf(name);
   }
 
   /** Returns the number of waiting jobs at the gate with this name, which has a minimum. */
@@ -307,22 +307,24 @@ export class WaitingRoom {
 
   /** Whether a client, its key or the person of the key has as many running jobs as it may have. */
   #isAtLimit(client: ClientText): boolean {
-    return spendersOf(client).some((each) => this.#runningOf.of(each) >= this.#boundsOf(each).maxRunning);
+    return spendersOf(client).some((each) => this.#runningOf.countOf(each) >= this.#boundsOf(each).maxRunning);
   }
 
   #findFullGate({ gates = [] }: Pick<Entrant, 'gates'>): JobGate | undefined {
-    return gates.find((gate) => this.#runningAtGate.of(gate.name) >= (gate.maxRunning() ?? Number.POSITIVE_INFINITY));
+    return gates.find(
+      (gate) => this.#runningAtGate.countOf(gate.name) >= (gate.maxRunning() ?? Number.POSITIVE_INFINITY),
+    );
   }
 
   #isBelowMinimum(gate: JobGate): boolean {
-    return this.#runningAtGate.of(gate.name) < (gate.minRunning?.() ?? 0);
+    return this.#runningAtGate.countOf(gate.name) < (gate.minRunning?.() ?? 0);
   }
 
   #isOpen({ cli, gate }: Pick<Entrant, 'cli' | 'gate'>): boolean {
     const { cliLimits } = this.limits;
     const maxOfAccount = gate?.maxRunning() ?? null;
-    if (gate !== undefined && maxOfAccount !== null && this.#runningAt.of(gate.name) >= maxOfAccount) return false;
-    return !Object.hasOwn(cliLimits, cli) || this.#runningAt.of(cli) < (cliLimits[cli] ?? 0);
+    if (gate !== undefined && maxOfAccount !== null && this.#runningAt.countOf(gate.name) >= maxOfAccount) return false;
+    return !Object.hasOwn(cliLimits, cli) || this.#runningAt.countOf(cli) < (cliLimits[cli] ?? 0);
   }
 
   /** Called for the first ticket of a lane, when a slot is free and its client is below its limit. */

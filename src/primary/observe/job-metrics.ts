@@ -170,7 +170,7 @@ class ClientLabels {
   readonly #counts = { key: 0, made: 0, user: 0, sso: 0 };
 
   /** Returns the labels of a client, which are those of its holder. */
-  of(client: ClientText): ClientLabel {
+  labelOf(client: ClientText): ClientLabel {
     const holder = holderOf(client);
     const known = this.#labels.get(holder);
     if (known !== undefined) return known;
@@ -202,16 +202,19 @@ export class ClientMetrics {
   }
 
   jobEnded({ client }: JobRequest, { outcome }: JobEnd): void {
-    this.#jobs.inc({ ...this.#labels.of(client), outcome });
+    this.#jobs.inc({ ...this.#labels.labelOf(client), outcome });
   }
 
   countRefusal(client: ClientText): void {
-    this.#refused.inc({ ...this.#labels.of(client) });
+    this.#refused.inc({ ...this.#labels.labelOf(client) });
   }
 
   #queued(waiting: ReadonlyMap<ClientText, number>): Figures {
     const idle = this.#labels.all.map((label) => [label, 0] as const);
-    return figuresBy([...idle, ...[...waiting].map(([client, count]) => [this.#labels.of(client), count] as const)]);
+    return figuresBy([
+      ...idle,
+      ...[...waiting].map(([client, count]) => [this.#labels.labelOf(client), count] as const),
+    ]);
   }
 }
 

@@ -18,7 +18,7 @@ export interface JobListeners {
   readonly jobs: JobMetrics;
   readonly clients: Pick<ClientMetrics, 'jobEnded'>;
   readonly features: Pick<FeatureHooks, 'jobMoved' | 'attemptEnded' | 'jobEnded' | 'inputCounted' | 'mayStore'>;
-  readonly sizes: Pick<LearnedSizes, 'record'>;
+  readonly sizes: Pick<LearnedSizes, 'recordSizes'>;
   readonly log: Logger;
 }
 
@@ -34,7 +34,7 @@ export function observeJobs(listeners: JobListeners): JobObserver {
       ? end
       : { ...end, failure: { ...end.failure, stderr: undefined } };
   return {
-    sizesReported: ({ cli, adapterModel: model }, reported) => sizes.record({ cli, model }, reported),
+    sizesReported: ({ cli, adapterModel: model }, reported) => sizes.recordSizes({ cli, model }, reported),
     inputCounted: (route, request, inputTokens) => features.inputCounted(route, request, inputTokens),
     jobStarted: (queueMs) => jobs.jobStarted(queueMs),
     firstDelta: (request, ms) => jobs.firstDelta(request, ms),

@@ -17,7 +17,7 @@ import type { SocketTable, UserNames } from './user-tables.js';
 /** Parts that decide which client a request belongs to. */
 export interface Authority {
   readonly keys: KeyRing;
-  readonly users: Pick<LocalUsers, 'admit' | 'name'>;
+  readonly users: Pick<LocalUsers, 'admitCaller' | 'name'>;
   readonly wrongKeys: Pick<WrongKeys, 'count'>;
   /** Returns the feature that identifies people; null if there is none. */
   readonly peopleOf: () => Pick<PersonSource, 'personOf' | 'report'> | null;
@@ -34,7 +34,7 @@ export function authenticate(authority: Authority, scope: Scope | null): AsyncHa
     // The log names the client of a refused request, too.
     res.locals.client = addressClient(addressOf(req));
     if (authority.keys.isNeeded) await acceptRights(authority, req, res, scope);
-    else res.locals.client = await authority.users.admit(req);
+    else res.locals.client = await authority.users.admitCaller(req);
     next();
   };
 }
@@ -214,7 +214,7 @@ export class LocalUsers {
    * Returns the client of a request without a key: its local user, else its address. Throws `forbidden` if it may not
    * call.
    */
-  async admit(req: Request): Promise<ClientText> {
+  async admitCaller(req: Request): Promise<ClientText> {
     const { localUsers, allowedUsers } = this.#settings;
     const user = await this.#userOf(req);
     if (allowedUsers.length > 0 && !isAmong(allowedUsers, user)) {

@@ -206,7 +206,11 @@ describe('Clients with equal names', () => {
       holders: [client],
     }));
     const parts = { clis: [], clock: new FakeClock(), host: 'north' };
-    new Notices({ ...parts, send: (notice) => sent.push(notice), budgets: () => budgets.usesOf(uses) }).check();
+    new Notices({
+      ...parts,
+      send: (notice) => sent.push(notice),
+      budgets: () => budgets.usesOf(uses),
+    }).checkConditions();
     expect(sent.map(({ client }) => client)).toEqual(limited.map(({ client }) => client));
     expect(new Set(sent.map(({ id }) => id)).size).toBe(limited.length);
   });

@@ -16,7 +16,7 @@ it('Many members are enrolled with their former clients, which are read once', a
     clients: new Clients({ ...settings, rateMaxRequests: 0, rateWindowMs: 1000 }, clock),
     keyOptions,
     known: {
-      of: (course) => {
+      membersOf: (course) => {
         reads++;
         return (['made old', 'made older'] as const).map((client) => ({ course, name: 'bio101-u7', client }));
       },
@@ -62,7 +62,7 @@ it('The members of 100 courses with 5,000 people are found in one pass over the 
   const courses = new Courses({
     clients: new Clients({ ...settings, rateMaxRequests: 0, rateWindowMs: 1000 }, new FakeClock()),
     keyOptions,
-    known: { of: () => [] },
+    known: { membersOf: () => [] },
     keys: {
       get all() {
         reads += 1;

@@ -17,7 +17,7 @@ function createParts(personLines: WorkerPersonLine[] = [], { trusted = ['127.0.0
   const clock = new FakeClock();
   const primary = new FakePrimary({ signedOn: {} });
   const users = {
-    admit: async () => 'user zoe' as const,
+    admitCaller: async () => 'user zoe' as const,
     name: async () => 'user zoe' as const,
     admitProxy: async () => {},
   };

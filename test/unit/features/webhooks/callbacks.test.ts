@@ -15,12 +15,12 @@ function createCallbacks(hasSecret = true) {
 describe('A callback of a background job', () => {
   it('is accepted only within the URLs of the key, and only if the service can sign it', () => {
     const { callbacks } = createCallbacks();
-    callbacks.check('key ada/x', url);
-    callbacks.check('user bob', undefined);
-    const refused = (client: ClientText, to: string) => () => callbacks.check(client, to);
+    callbacks.checkUrl('key ada/x', url);
+    callbacks.checkUrl('user bob', undefined);
+    const refused = (client: ClientText, to: string) => () => callbacks.checkUrl(client, to);
     expect(refused('user bob', url)).toThrow('needs an API key with the option webhooks');
     expect(refused('key ada/x', 'https://evil.example/hooks/a')).toThrow('begins with https://example.org/hooks/');
-    expect(() => createCallbacks(false).callbacks.check('key ada/x', url)).toThrow('MODEL_API_WEBHOOK_SECRET');
+    expect(() => createCallbacks(false).callbacks.checkUrl('key ada/x', url)).toThrow('MODEL_API_WEBHOOK_SECRET');
   });
 
   it('is sent when the job has ended, unless the key does not allow the URL any more', () => {

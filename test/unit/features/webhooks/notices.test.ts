@@ -44,7 +44,7 @@ describe('A budget', () => {
     const { notices, seen, sent, types } = createNotices();
     const check = (...budgets: LimitUse[]) => {
       seen.budgets = budgets;
-      notices.check();
+      notices.checkConditions();
     };
     check(use('@biology', 79));
     expect(types()).toEqual([]);
@@ -63,7 +63,7 @@ describe('A budget', () => {
   it('is another one for a key and a person of the same name', () => {
     const { notices, seen, sent } = createNotices();
     seen.budgets = [use('ada', 90), { ...use('ada', 90), kind: 'sso' }];
-    notices.check();
+    notices.checkConditions();
     expect(sent.map(({ client, data }) => [client, data])).toMatchObject([
       ['key ada', { client: 'ada', kind: 'key' }],
       ['sso ada', { client: 'ada', kind: 'sso' }],
@@ -75,7 +75,7 @@ describe('A budget', () => {
     const [one, other] = [createNotices(), createNotices()];
     for (const { notices, seen } of [one, other]) {
       seen.budgets = [use('ada', 90)];
-      notices.check();
+      notices.checkConditions();
     }
     expect(one.sent.map(({ id }) => id)).toEqual(other.sent.map(({ id }) => id));
     expect(one.sent[0]?.id).toMatch(/^[0-9a-f]{32}$/);
@@ -97,7 +97,7 @@ describe('A quota window', () => {
     const { notices, seen, sent, types } = createNotices();
     const window = (utilization: number | null, resetsAt: number | null, status: QuotaWindow['status'] = 'allowed') => {
       seen.windows = [{ name: 'five_hour', status, utilization, resetsAt }];
-      notices.check();
+      notices.checkConditions();
     };
     const reset = Date.parse(resets_at);
     window(0.89, reset);
@@ -122,7 +122,7 @@ describe('A login', () => {
     const { notices, seen, sent } = createNotices();
     for (const needsLogin of [false, true, true, false, true]) {
       seen.needsLogin = needsLogin;
-      notices.check();
+      notices.checkConditions();
     }
     expect(sent).toMatchObject(Array(2).fill({ type: 'login.needed', data: { host: 'relay-1', cli: 'claude' } }));
     expect(sent[0]?.id).not.toBe(sent[1]?.id);

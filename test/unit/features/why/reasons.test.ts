@@ -20,7 +20,7 @@ describe('The reasons of a job', () => {
     trace.waits?.(2, 'slot');
     trace.waits?.(2, 'client');
     trace.waited(65_000, null);
-    expect(reasons.of('key ada', 'r1')).toEqual([
+    expect(reasons.reasonsOf('key ada', 'r1')).toEqual([
       'claude with the account work answers it as opus, because the request names it.',
       'It waited at place 3, because it was not its turn for a slot (4 of 4 slots were taken, 1 of them by its client).',
       'It waited at place 2, because its client had as many running jobs as it may have.',
@@ -36,10 +36,10 @@ describe('The reasons of a job', () => {
     );
     const trace = reasons.begin(request, direct);
     trace.waits?.(1, 'client');
-    expect(reasons.of('key ada', 'r1')).not.toContain(sentence);
+    expect(reasons.reasonsOf('key ada', 'r1')).not.toContain(sentence);
     trace.waits?.(1, 'slot');
     trace.waits?.(1, 'slot');
-    expect(reasons.of('key ada', 'r1').slice(-1)).toEqual([sentence]);
+    expect(reasons.reasonsOf('key ada', 'r1').slice(-1)).toEqual([sentence]);
   });
 
   it('name what was refused: other models, and the wait itself', () => {
@@ -48,7 +48,7 @@ describe('The reasons of a job', () => {
     const trace = reasons.begin({ ...request, model: null }, { route: codex, passed });
     trace.waited(10, refusedEnd(new RelayError('queue_timeout', 'too long')));
     trace.reroute(claude as unknown as Route);
-    expect(reasons.of('key ada', 'r1')).toEqual([
+    expect(reasons.reasonsOf('key ada', 'r1')).toEqual([
       'opus was passed over, because its quota was used up.',
       'codex answers it, because it is the next model that may answer.',
       'It ended after less than a second without a slot: queue_timeout.',
@@ -62,7 +62,7 @@ describe('The reasons of a job', () => {
       const trace = reasons.begin({ ...request, requestId: `r${at}` }, direct);
       for (let ms = 0; ms < 100; ms++) trace.waited(ms * 1000, null);
     }
-    expect([reasons.of('key ada', 'r0'), reasons.of('key bob', 'r1')]).toEqual([[], []]);
-    expect(reasons.of('key ada', 'r2000')).toHaveLength(12);
+    expect([reasons.reasonsOf('key ada', 'r0'), reasons.reasonsOf('key bob', 'r1')]).toEqual([[], []]);
+    expect(reasons.reasonsOf('key ada', 'r2000')).toHaveLength(12);
   });
 });

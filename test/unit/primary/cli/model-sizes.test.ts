@@ -14,9 +14,9 @@ describe('The sizes of models', () => {
     const log = new LogBook();
     const first = new LearnedSizes(path, log);
     await first.load();
-    first.record(opus, { maxInputTokens: 1, maxOutputTokens: 1 });
-    first.record(opus, sizes);
-    first.record({ ...opus, model: null }, { maxInputTokens: 5, maxOutputTokens: 6 });
+    first.recordSizes(opus, { maxInputTokens: 1, maxOutputTokens: 1 });
+    first.recordSizes(opus, sizes);
+    first.recordSizes({ ...opus, model: null }, { maxInputTokens: 5, maxOutputTokens: 6 });
     await first.close();
     const second = new LearnedSizes(path, log);
     await second.load();
@@ -32,7 +32,7 @@ describe('The sizes of models', () => {
     const first = new LearnedSizes(path, new LogBook());
     first.recordFactor(opus, 1.3);
     first.recordFactor(opus, 1.31); // no more than a percent
-    first.record(opus, sizes);
+    first.recordSizes(opus, sizes);
     await first.close();
     const second = new LearnedSizes(path, new LogBook());
     await second.load();
@@ -45,7 +45,7 @@ describe('The sizes of models', () => {
     await writeFile(path, '{"cli":');
     const learned = new LearnedSizes(path, new LogBook());
     await learned.load();
-    for (let n = 0; n < 600; n++) learned.record({ ...opus, model: `opus-${n}` }, sizes);
+    for (let n = 0; n < 600; n++) learned.recordSizes({ ...opus, model: `opus-${n}` }, sizes);
     expect([learned.sizesOf({ ...opus, model: 'opus-99' }), learned.sizesOf({ ...opus, model: 'opus-100' })]).toEqual([
       null,
       expect.objectContaining(sizes),
@@ -57,7 +57,7 @@ describe('The sizes of models', () => {
   it('are reported in the log if they cannot be written', async () => {
     const log = new LogBook();
     const learned = new LearnedSizes('/proc/nowhere/model-sizes.json', log);
-    learned.record(opus, sizes);
+    learned.recordSizes(opus, sizes);
     await learned.close();
     expect(log.events).toEqual(['model_sizes_not_written']);
     expect(learned.sizesOf(opus)).toMatchObject(sizes);

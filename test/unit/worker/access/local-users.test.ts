@@ -39,11 +39,11 @@ describe('A caller without a key', () => {
   it('is identified by its user, looked up once per connection', async () => {
     const { users, asked, become } = createUsers('identify');
     const one = connection();
-    const both = [users.admit(requestOn(one)), users.admit(requestOn(one))];
+    const both = [users.admitCaller(requestOn(one)), users.admitCaller(requestOn(one))];
     expect(await Promise.all(both)).toEqual(['user ada', 'user ada']);
     become(1001);
-    expect(await users.admit(requestOn(one))).toBe('user ada');
-    expect(await users.admit(requestOn(connection()))).toBe('user bob');
+    expect(await users.admitCaller(requestOn(one))).toBe('user ada');
+    expect(await users.admitCaller(requestOn(connection()))).toBe('user bob');
     expect(asked.times).toBe(2);
   });
 
@@ -53,29 +53,29 @@ describe('A caller without a key', () => {
   ] as const)('is identified by its %s', async (_, setting, uid, address, client) => {
     const { users, become } = createUsers(setting);
     become(uid);
-    expect(await users.admit(requestOn(connection(address), { address }))).toBe(client);
+    expect(await users.admitCaller(requestOn(connection(address), { address }))).toBe(client);
   });
 
   it('is identified by its address if the lookup is disabled', async () => {
     const { users, asked } = createUsers('off');
-    expect(await users.admit(requestOn(connection()))).toBe('address 127.0.0.1');
+    expect(await users.admitCaller(requestOn(connection()))).toBe('address 127.0.0.1');
     expect(asked.times).toBe(0);
   });
 
   it('is identified by the header of a trusted proxy, never by the user of the proxy', async () => {
     const { users, asked } = createUsers('identify');
     const proxied = requestOn(connection(), { address: '192.0.2.1', isProxy: true });
-    expect(await users.admit(proxied)).toBe('address 192.0.2.1');
+    expect(await users.admitCaller(proxied)).toBe('address 192.0.2.1');
     const local = requestOn(connection(), { isProxy: true });
-    expect(await createUsers('identify').users.admit(local)).toBe('address 127.0.0.1');
+    expect(await createUsers('identify').users.admitCaller(local)).toBe('address 127.0.0.1');
     expect(asked.times).toBe(0);
-    await expect(createUsers('require').users.admit(proxied)).rejects.toMatchObject({ code: 'forbidden' });
+    await expect(createUsers('require').users.admitCaller(proxied)).rejects.toMatchObject({ code: 'forbidden' });
   });
 
   it('is refused if a user is required and not found', async () => {
     const { users, become } = createUsers('require');
     become(null);
-    await expect(users.admit(requestOn(connection()))).rejects.toMatchObject({
+    await expect(users.admitCaller(requestOn(connection()))).rejects.toMatchObject({
       code: 'forbidden',
       message: expect.stringContaining('MODEL_API_LOCAL_USERS is require'),
     });
@@ -92,7 +92,7 @@ describe('A caller without a key', () => {
   ])('is checked against the allowed users: %j, %p: %p', async (allowed, uid, isAllowed) => {
     const { users, become } = createUsers('identify', allowed);
     become(uid);
-    const admitted = users.admit(requestOn(connection()));
+    const admitted = users.admitCaller(requestOn(connection()));
     if (isAllowed) await expect(admitted).resolves.toMatch(/^user /);
     else {
       const message = expect.stringMatching(/is not in MODEL_API_ALLOWED_USERS$/);

@@ -70,7 +70,7 @@ async function openRequest(client: keyof typeof clients, state: Handler) {
   const authority = {
     ...{ keys, clock, peopleOf: () => ({ personOf, report: async () => {} }), wrongKeys: { count: async () => {} } },
     ...{
-      users: { admit: async () => noClient, name: async () => noClient },
+      users: { admitCaller: async () => noClient, name: async () => noClient },
       openRequests: new OpenRequests(keys, clock),
     },
   };
