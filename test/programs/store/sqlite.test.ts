@@ -232,7 +232,7 @@ describe('The files of SQLite', () => {
     await (await openAt(path, migrations.slice(0, 5))).close();
     const sql = connectTo(path);
     sql.exec(`INSERT INTO jobs (id, client, operation, request_id, form, request, status, created_at)
-      VALUES ('j1', 'a', 'ask', 'r', '{}', '{}', 'queued', 1)`);
+      VALUES ('j1', 'key a', 'ask', 'r', '{}', '{}', 'queued', 1)`);
     sql.close();
     const store = await openAt(path);
     expect(await store.jobs.find('j1', 'key a')).toMatchObject({ id: 'j1', title: '', status: 'queued' });
