@@ -1,7 +1,7 @@
-import { withLimit } from '../shared/async.js';
 import '../shared/node-version.js';
 
 import { features } from '../features.js';
+import { withLimit } from '../shared/async.js';
 import { delay, systemClock } from '../shared/clock.js';
 import {
   keyFieldsOf,
