@@ -188,7 +188,7 @@ async function chainOf(
 }
 
 /** Request fields of the sampling settings in a request. */
-export type WishFields = Readonly<Partial<Record<OptionalWish, string>>>;
+type WishFields = Readonly<Partial<Record<OptionalWish, string>>>;
 
 /** Request body of any API, checked and translated. */
 export interface ParsedRequest extends FailureWords {
