@@ -4,6 +4,7 @@ import { promisify } from 'node:util';
 import { features } from '../../../src/features.js';
 import type { PrimaryFeature } from '../../../src/primary/features/feature.js';
 import { endpoints } from '../../../src/shared/api/endpoints.js';
+import { memoryFamily } from '../../../src/shared/config/stores.js';
 import { metricPrefix } from '../../../src/shared/metrics.js';
 import { type PlayedClaude, startPlayedClaude } from '../../support/agents/played-claude.js';
 import type { TemporaryFolder } from '../../support/basics/folder.js';
@@ -22,7 +23,7 @@ function isFirstWithout(name: string, place: number): boolean {
   return cases.findIndex(([, removed]) => removed.includes(name)) === place;
 }
 
-/** Value of MODEL_API_STORE for each kind of stores. */
+/** Value of MODEL_API_STORE for each kind of stores that the core does not have. */
 const placesOfStores: Readonly<Record<string, string>> = {
   sqlite: 'sqlite:/nowhere/store.db',
   redis: 'redis://127.0.0.1:1',
@@ -157,7 +158,8 @@ describe.each([...numbered])('The service without features: %s', (_, removed, pl
       const made = run(process.execPath, [command, 'keys', 'new', 'ada', `--${name}`, 'x']);
       await expect(made).rejects.toThrow(`unknown option '--${name}'`);
     }
-    for (const { kind } of first.flatMap(({ store = [] }) => store)) {
+    const kindsOfStores = first.flatMap(({ store }) => store?.kind ?? []);
+    for (const kind of kindsOfStores.filter((each) => each !== memoryFamily.kind)) {
       const env = { ...process.env, MODEL_API_STORE: placesOfStores[kind] };
       const started = run(process.execPath, [join(compiled, 'primary', 'main.js')], { env });
       await expect(started).rejects.toMatchObject({
