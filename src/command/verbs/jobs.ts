@@ -85,8 +85,8 @@ async function list(args: CommandArguments, context: CommandContext): Promise<nu
 }
 
 function explainMissingStatus(error: unknown): never {
-  const isMissing = error instanceof ServiceError && error.code === 'not_found';
-  throw isMissing ? new CommandError(error.exitCode, 'this service does not report which jobs run and wait') : error;
+  if (!(error instanceof ServiceError) || error.code !== 'not_found') throw error;
+  throw new CommandError(error.exitCode, `this service does not report which jobs run and wait: ${error.message}`);
 }
 
 type JobAction = (client: Client, path: string, args: CommandArguments, context: CommandContext) => Promise<number>;
