@@ -200,7 +200,7 @@ export class ServiceBatches implements Sender {
     return next.value;
   }
 
-  /** Resolves with null if the service has no room for the file of the batch now. */
+  /** Resolves with null if the service has no room for the file of the batch, or for its results, now. */
   async #create(lines: readonly NewLine[], sending: Sending): Promise<SentBatch | null> {
     const { client, patience, label } = this.#parts;
     const { cutting } = sending;
@@ -213,11 +213,11 @@ export class ServiceBatches implements Sender {
     const order = { input_file_id: file.id, endpoint, completion_window: '24h', metadata: label && { output: label } };
     const key = randomUUID();
     const create = () => client.postOnce('/v1/batches', order, key, batchBody, cutting);
-    const { id } = await patience.persist(create, cutting).catch(async (error: unknown) => {
+    const batch = await patience.persist(create, cutting).catch(async (error: unknown) => {
       await client.delete(`/v1/files/${file.id}`, fileBody).catch(() => {}); // otherwise the file expires
-      throw error;
+      return this.#keepWithoutRoom(lines, error, sending);
     });
-    return { id, prompts: new Map(lines.map((line) => [line.id, line.prompt])) };
+    return batch && { id: batch.id, prompts: new Map(lines.map((line) => [line.id, line.prompt])) };
   }
 
   /**

@@ -26,6 +26,8 @@ const leaseMs = 15_000;
 const maxOpenBatches = 100;
 /** Largest number of stored batches of a key holder. The oldest ones that have ended make room for a new one. */
 const maxBatches = 1000;
+/** Bytes of a short result. Each line gets a result, also without room for it. */
+const resultBytes = 512;
 /** Largest page of a list: a batch may have much metadata. */
 const maxPage = 100;
 
@@ -39,7 +41,7 @@ export interface NewBatch {
 
 export interface BatchParts extends Omit<RunParts, 'store' | 'isLeased'> {
   readonly store: FileStore;
-  readonly files: Pick<StoredFiles, 'checkOn' | 'create' | 'find'>;
+  readonly files: Pick<StoredFiles, 'checkOn' | 'checkRoom' | 'create' | 'find'>;
   readonly clock: Clock;
 }
 
@@ -116,7 +118,7 @@ export class Batches {
       throw storeUnavailable('another host may send this line of the batch');
   }
 
-  /** Creates a batch from a file. Rejects with `validation_error`. */
+  /** Creates a batch from a file. Rejects like `checkInput`. */
   create(batch: NewBatch): Promise<BatchView> {
     return this.#inLineOf(holderOf(batch.client), () => this.#create(batch));
   }
@@ -162,7 +164,10 @@ export class Batches {
     }
   }
 
-  /** Rejects with `validation_error` if no batch may be created from this file, which is not read. */
+  /**
+   * Rejects with `validation_error` if no batch may be created from this file, which is not read, and with
+   * `payload_too_large` if there is no room for short results.
+   */
   async checkInput(client: ClientText, { purpose, lines }: Pick<FileView, 'purpose' | 'lines'>): Promise<void> {
     if (this.#limits.maxJobs === 0)
       throw new RelayError('not_found', 'this service has no background jobs for batches (MODEL_API_MAX_JOBS is 0)');
@@ -182,6 +187,7 @@ export class Batches {
     }
     if (open.length >= maxOpenBatches)
       throw invalid(field, `cannot run now: a client may have ${maxOpenBatches} unfinished batches`);
+    await this.#parts.files.checkRoom(client, sum * resultBytes);
   }
 
   async get(id: string, client: ClientText): Promise<BatchView> {

@@ -104,7 +104,7 @@ type UsedParts = Pick<StoringCore, 'host' | 'store' | 'workers'> & {
 
 export function batchParts(
   parts: UsedParts,
-  files: Pick<StoredFiles, 'checkOn' | 'create' | 'find' | 'hasRoom'>,
+  files: Pick<StoredFiles, 'checkOn' | 'checkRoom' | 'create' | 'find' | 'hasRoom'>,
   lineEnded: BatchParts['lineEnded'],
 ): BatchParts {
   const { config, host, store, workers } = parts;

@@ -100,6 +100,12 @@ export class StoredFiles {
     });
   }
 
+  /** Rejects with `payload_too_large` if the files of a client have no room for these bytes. */
+  async checkRoom(client: ClientText, bytes: number): Promise<void> {
+    const fault = this.#findRoomFault(await this.#store.usageOf(holderOf(client)), bytes);
+    if (fault !== null) throw fault;
+  }
+
   /** Whether the files of a client are below their limits of bytes. */
   async hasRoom(client: ClientText): Promise<boolean> {
     return this.#findRoomFault(await this.#store.usageOf(holderOf(client)), 1) === null;

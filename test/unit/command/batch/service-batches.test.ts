@@ -29,6 +29,8 @@ class FakeService {
   readonly #reads = new Map<string, number>();
   /** Largest number of lines in the files of all open batches. */
   room = Number.POSITIVE_INFINITY;
+  /** Largest number of lines for whose results there is room. */
+  roomForResults = Number.POSITIVE_INFINITY;
   /** Number of times that an open batch is seen before it ends. */
   readsToEnd = 1;
   /** Errors of the next uploads. */
@@ -45,7 +47,9 @@ class FakeService {
         if (lines.length > this.room) throw refusal('payload_too_large');
         return { id: this.#store(text) };
       },
-      postOnce: async (_path: string, order: object) => {
+      postOnce: async (_path: string, order: { readonly input_file_id: string }) => {
+        const size = this.files.get(order.input_file_id)?.split('\n').filter(Boolean).length ?? 0;
+        if (size > this.roomForResults) throw refusal('payload_too_large');
         const counts = { total: 0, completed: 0, failed: 0 };
         const files = { output_file_id: null, error_file_id: null, request_counts: counts };
         const id = `batch-${this.batches.length}`;
@@ -254,6 +258,16 @@ describe('Prompts that are sent as batches', () => {
     full.room = 2;
     await clock.advance(600_000);
     expect(responses(waiting).toSorted()).toEqual(['p0', 'p1']);
+  });
+
+  it('are in smaller batches while there is no room for their results', async () => {
+    const service = new FakeService();
+    service.roomForResults = 3;
+    const sent = await sendTo(service, { count: 10, slots: 4 });
+    await sent.whole;
+    expect(Math.max(...service.sizes)).toBeLessThanOrEqual(3);
+    expect(responses(sent).toSorted()).toEqual(tenAnswers);
+    expect([...service.files]).toEqual([]);
   });
 
   it('fail if a batch of their own is too long for the service', async () => {

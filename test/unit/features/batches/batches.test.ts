@@ -43,6 +43,17 @@ describe('Batches', () => {
     await expect(add(['a1'])).rejects.toThrow('MODEL_API_MAX_JOBS is 0');
   });
 
+  it('are refused without room for a short result of each line, also of the batches that have not ended', async () => {
+    const { add, files } = await harnessWith(10_000);
+    await expect(add(Array(1999).fill(''))).rejects.toMatchObject({ code: 'payload_too_large' });
+    await add(Array(1000).fill(''));
+    await expect(add(Array(1000).fill(''))).rejects.toMatchObject({ code: 'payload_too_large' });
+    await add(['a'], 'key bob');
+    expect((await files.list({ client: 'key ada', after: null, limit: 9, isAscending: true }, null)).files.length).toBe(
+      3,
+    );
+  });
+
   it('run one after the other for each client, and beside those of other clients', async () => {
     const { harness, batches, add, round } = await harnessWith();
     batches.start();
