@@ -11,6 +11,10 @@ export const uploadPurposes = ['batch', 'user_data'] as const;
 export const filePurposes = [...uploadPurposes, 'batch_output', 'message_batch'] as const;
 export type FilePurpose = (typeof filePurposes)[number];
 
+/** Message of the error of a line whose result has no room. Another `payload_too_large` concerns the line itself. */
+export const noRoomForResult =
+  'the line was not sent, because the files of this client have no room for its result (see MODEL_API_FILES_MB and MODEL_API_FILES)';
+
 /** File as the primary reports it. */
 export interface FileView {
   readonly id: string;

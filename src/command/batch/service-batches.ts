@@ -9,6 +9,7 @@ import {
 } from '../../shared/api/files.js';
 import { orAborted, withResolvers } from '../../shared/async.js';
 import { type Clock, delay } from '../../shared/clock.js';
+import { noRoomForResult } from '../../shared/files.js';
 import type { Client } from '../base/client.js';
 import { CommandError, exitCodes, openAiError, ServiceError } from '../base/errors.js';
 import { endIn, failureOf, pauseAfter } from './ends.js';
@@ -301,7 +302,8 @@ export class ServiceBatches implements Sender {
     }
     const failure = new ServiceError({ ...error, request_id: response.request_id });
     const isLost = error.reason === 'host_lost'; // the service has sent the line several times
-    if (!isLost && (error.error === noRoom || pauseAfter(failure) !== null)) {
+    const lacksRoom = error.error === noRoom && error.message === noRoomForResult;
+    if (!isLost && (lacksRoom || pauseAfter(failure) !== null)) {
       this.#refusal = failure;
       return false;
     }

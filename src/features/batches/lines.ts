@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { fromWire, invalid, isCancelled, isDefect, RelayError, toRelayError } from '../../shared/errors.js';
+import { noRoomForResult } from '../../shared/files.js';
 import type { Handlers, RequestOf } from '../../shared/ipc/peer.js';
 import { stringifyExactly } from '../../shared/text/exact-json.js';
 import type { Primary } from '../../worker/http/exchange.js';
@@ -18,9 +19,6 @@ const faults = {
   tooLong: 'is longer than a request may be (MODEL_API_BODY_LIMIT)',
   missing: 'was removed with its file',
 };
-
-const noRoom =
-  'the line was not sent, because the files of this client have no room for its result (MODEL_API_FILES_MB)';
 
 /**
  * Dependencies of the lines. `limitBytes`: longest line. `features`: routes of the APIs, and what reads files. `onDefect`
@@ -111,7 +109,7 @@ async function bytesOf(
   { fileCalls, limitBytes }: LineParts,
   { client, file, line: { start, end }, hasRoom }: LineOrder,
 ): Promise<Buffer> {
-  if (!hasRoom) throw new RelayError('payload_too_large', noRoom);
+  if (!hasRoom) throw new RelayError('payload_too_large', noRoomForResult);
   if (end - start > limitBytes + 1) throw invalid('line', faults.tooLong);
   const pieces: Buffer[] = [];
   try {

@@ -5,6 +5,7 @@ import type { BadLine, Prompt } from '../../../../src/command/batch/prompts.js';
 import { type BatchesParts, findBatches, ServiceBatches } from '../../../../src/command/batch/service-batches.js';
 import type { ErrorBody } from '../../../../src/shared/api/error.js';
 import { type BatchBody, batchBody } from '../../../../src/shared/api/files.js';
+import { noRoomForResult } from '../../../../src/shared/files.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { user } from '../../../support/doors/sdk-messages.js';
 
@@ -18,7 +19,12 @@ interface Line {
 /** Answers a line with its prompt, or with the code of an error. */
 type Model = (
   prompt: string,
-) => { readonly answer: string } | { readonly code: string } | 'cancelled' | 'nothing' | 'broken';
+) =>
+  | { readonly answer: string }
+  | { readonly code: string; readonly message?: string }
+  | 'cancelled'
+  | 'nothing'
+  | 'broken';
 
 /** Service that ends each batch after its first two reads, one after the other. */
 class FakeService {
@@ -101,7 +107,7 @@ class FakeService {
     if (end === 'cancelled') return [JSON.stringify({ custom_id, response: null })];
     const sent =
       'code' in end
-        ? { error: { message: 'm', code: end.code } }
+        ? { error: { message: end.message ?? 'm', code: end.code } }
         : { id: 'chatcmpl-r', model: 'm', choices: [{ message: { content: end.answer } }] };
     return [JSON.stringify({ custom_id, response: { request_id: 'r', body: sent } })];
   }
@@ -281,8 +287,16 @@ describe('Prompts that are sent as batches', () => {
   it('are sent again if there was no room for their result', async () => {
     const service = new FakeService();
     let asked = 0;
-    service.model = (answer) => (asked++ === 0 ? { code: 'payload_too_large' } : { answer });
+    service.model = (answer) => (asked++ === 0 ? { code: 'payload_too_large', message: noRoomForResult } : { answer });
     expect(responses(await sendTo(service, { count: 1 }))).toEqual(['p0']);
+  });
+
+  it('fail if they are too long themselves, for example with the files that they name', async () => {
+    const service = new FakeService();
+    service.model = (answer) => (answer === 'p1' ? { code: 'payload_too_large' } : { answer });
+    const sent = await sendTo(service, { count: 2 });
+    await sent.whole;
+    expect(responses(sent)).toEqual(['p0', 'payload_too_large']);
   });
 
   it('are at most as many at once as allowed', async () => {

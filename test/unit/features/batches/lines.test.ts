@@ -3,6 +3,7 @@ import type { BatchCalls } from '../../../../src/features/batches/shared.js';
 import type { BatchApi } from '../../../../src/features/stores/contract/files.js';
 import type { JobView } from '../../../../src/shared/background.js';
 import { RelayError } from '../../../../src/shared/errors.js';
+import { noRoomForResult } from '../../../../src/shared/files.js';
 import { filledFrame } from '../../../../src/shared/text/answer-frame.js';
 import type { OfflineRoutes } from '../../../../src/worker/jobs/offline-routes.js';
 import { readingFiles } from '../../../support/doors/no-features.js';
@@ -134,7 +135,7 @@ describe('A line of a batch', () => {
   it('is not read if it is too long, or if its result has no room, and keeps its id', async () => {
     for (const [end, hasRoom, status, words] of [
       [1_000_000, true, 400, 'MODEL_API_BODY_LIMIT'],
-      [10, false, 413, 'MODEL_API_FILES_MB'],
+      [10, false, 413, `"message":"${noRoomForResult}"`],
     ] as const) {
       const { submitLine, primary } = handlersWith();
       const { refused } = await submitLine({ ...order, api: 'chat', line: { start: 0, end, id: 'a' }, hasRoom });
