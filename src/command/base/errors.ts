@@ -73,6 +73,7 @@ function reasonOf(code: unknown): CliReason {
 export function openAiError(body: unknown, retryAfterSeconds?: number): ErrorBody | null {
   const { message, code } = Object(Object(body).error);
   if (typeof message !== 'string') return null;
+  if (code === 'storing_is_off') return { error: 'forbidden', reason: code, message, request_id: '' };
   const publicCode = publicCodes.find((known) => known === code);
   return {
     error: publicCode ?? 'cli_error',

@@ -1,4 +1,4 @@
-import { ServiceError } from '../../../../src/command/base/errors.js';
+import { exitCodes, openAiError, ServiceError } from '../../../../src/command/base/errors.js';
 import type { ErrorBody } from '../../../../src/shared/api/error.js';
 
 function told(body: Partial<ErrorBody>): string {
@@ -16,6 +16,12 @@ describe('An error of the service', () => {
     [{ error: 'internal_error' }, '(request r)'],
   ])('suggests a remedy: %j', (body, way) => {
     expect(told(body)).toContain(way);
+  });
+
+  it('is a refusal in the format of OpenAI, too, if nothing of the client is stored', () => {
+    const body = openAiError({ error: { message: 'm', type: 'invalid_request_error', code: 'storing_is_off' } });
+    expect(body).toMatchObject({ error: 'forbidden', reason: 'storing_is_off' });
+    expect(new ServiceError(body as ErrorBody).exitCode).toBe(exitCodes.notAllowed);
   });
 
   it('does not repeat what its message already explains', () => {
