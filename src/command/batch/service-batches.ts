@@ -152,10 +152,14 @@ export class ServiceBatches implements Sender {
   /** Reads the results of the batches whose files an earlier run has not removed. Returns these batches. */
   async #readEarlier(sending: Sending): Promise<(BatchBody | null)[]> {
     const { client, patience } = this.#parts;
-    for (const { id, input_file_id: file } of this.#earlier) {
+    const exists = async (file: string | null) => {
+      if (file === null) return false;
       const find = () => orMissing(client.getState(`/v1/files/${file}`, fileBody));
-      if ((await patience.persist(find, sending.cutting)) !== null) this.#open.unshift({ id, prompts: new Map() });
-    }
+      return (await patience.persist(find, sending.cutting)) !== null;
+    };
+    // The requests may expire before the results.
+    for (const { id, input_file_id: input, output_file_id: output, error_file_id: errors } of this.#earlier)
+      if ((await exists(input)) || (await exists(output ?? errors))) this.#open.unshift({ id, prompts: new Map() });
     const ended: (BatchBody | null)[] = [];
     for (const batch of [...this.#open]) ended.push(await this.#collect(batch, sending));
     if (this.#parts.retriesFailures)

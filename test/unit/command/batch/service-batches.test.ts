@@ -198,6 +198,17 @@ describe('Prompts that are sent as batches', () => {
     expect(responses(await sendTo(service, { count: 2, text: 'q' }))).toEqual(['q0', 'q1']);
   });
 
+  it('get the answers of a batch that has ended, although its requests have expired', async () => {
+    const service = new FakeService();
+    await sendTo(service, { count: 4, ms: 0 });
+    for (let reads = 0; reads < 2; reads++) await service.client.getState('/v1/batches/batch-0', batchBody);
+    service.files.delete('file-0');
+    const sent = await sendTo(service, { count: 4 });
+    await sent.whole;
+    expect([service.batches.length, responses(sent)]).toEqual([1, ['p0', 'p1', 'p2', 'p3']]);
+    expect([...service.files]).toEqual([]);
+  });
+
   it.each([
     [false, 'cli_error'],
     [true, 'p0'],
