@@ -138,6 +138,18 @@ export class CallbackServer implements CallbackPort {
   }
 }
 
+const servers = new WeakMap<Clock, CallbackServer>();
+
+/**
+ * Returns the port of the service, which has one clock. All adapters share it, so that an account that the operator
+ * removes leaves no port open.
+ */
+export function sharedCallbacks(clock: Clock): CallbackServer {
+  const server = servers.get(clock) ?? new CallbackServer(clock);
+  servers.set(clock, server);
+  return server;
+}
+
 function addUntilClosed(sockets: Set<Socket>, socket: Socket): void {
   sockets.add(socket);
   socket.once('close', () => sockets.delete(socket));

@@ -56,3 +56,15 @@ describe('opencode', () => {
     }
   });
 });
+
+describe('The port for the tools of clients', () => {
+  it('is one for all agents and accounts of a service, so that a removed account leaves none open', async () => {
+    const config = await configOf({ MODEL_API_CLIS: 'gemini,qwen' });
+    const { clis } = (await chooseAdapters(config, { HOME: '/nowhere' }, sources)).names;
+    const ports = clis.map(({ adapter }) => adapter.callbacks);
+    expect(ports[0]).toBeDefined();
+    expect(ports[1]).toBe(ports[0]);
+    const other = await chooseAdapters(config, { HOME: '/nowhere' }, { ...sources, clock: new FakeClock() });
+    expect(other.names.clis[0].adapter.callbacks).not.toBe(ports[0]);
+  });
+});
