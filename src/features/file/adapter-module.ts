@@ -4,6 +4,7 @@ import { pathToFileURL } from 'node:url';
 import type { CreateCliAdapter } from '../../primary/cli/contract/adapter-family.js';
 import type { Clock } from '../../shared/clock.js';
 import { ConfigFault } from '../../shared/config/config.js';
+import { sharedCallbacks } from '../acp/callback-server.js';
 import { fileAdapter } from './adapter.js';
 import { adapterKit } from './kit.js';
 
@@ -13,10 +14,10 @@ export const createFromFile: CreateCliAdapter = (choice, settings) =>
 
 /** Returns a function that creates the adapter of a file, which `load` loads. */
 export function fileCreator(load: (path: string) => Promise<unknown>): CreateCliAdapter {
-  return async ({ kind: path, command }, { config, givenVariables }) => {
+  return async ({ kind: path, command }, { config, givenVariables, clock }) => {
     const options = { command, extraArgs: config.cliArgs, env: givenVariables, kit: adapterKit };
     try {
-      return fileAdapter(await load(path), options);
+      return { ...fileAdapter(await load(path), options), callbacks: sharedCallbacks(clock) };
     } catch (error) {
       const variable = config.clis.length > 0 ? 'MODEL_API_CLIS' : 'MODEL_API_CLI';
       throw new ConfigFault([`${variable}: ${path}: ${(error as Error).message}`]);

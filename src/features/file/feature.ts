@@ -5,7 +5,7 @@ import type { WorkerFeature } from '../../worker/features/feature.js';
 /** Adapters in JavaScript files of the operator. */
 export const file = {
   ...emptyFeature,
-  name: 'file',
+  ...{ name: 'file', needs: ['acp'] },
   clis: {
     kinds: [],
     form: {

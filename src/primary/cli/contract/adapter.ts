@@ -36,6 +36,7 @@ import type { Callback, CallbackPort, CallbackRequest } from './callbacks.js';
 import type { Consult } from './consult.js';
 import type { AddedField, ModelRules, ModelSizes, SampledTurn } from './model-rules.js';
 
+export type { Callback, CallbackRequest } from './callbacks.js';
 export type { Consult, Consultation, TrialEnv } from './consult.js';
 export { filePlace } from './consult.js';
 export type {

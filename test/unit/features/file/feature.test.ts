@@ -3,6 +3,7 @@ import { fileCreator } from '../../../../src/features/file/adapter-module.js';
 import { file } from '../../../../src/features/file/feature.js';
 import { features } from '../../../../src/features.js';
 import { chooseAdapters } from '../../../../src/primary/cli/adapters/registry.js';
+import type { CallbackRequest } from '../../../../src/primary/cli/contract/adapter.js';
 import { type Config, loadConfig } from '../../../../src/shared/config/config.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { root } from '../../../support/documents/sources.js';
@@ -45,6 +46,21 @@ describe('A model CLI whose adapter is in a file', () => {
       { name: 'demo' },
       { name: 'bird', adapter: { command: ['jay-agent', '--mood=merry'] } },
     ]);
+  });
+
+  it('gets the requests that its programs send to their callback', async () => {
+    const { names } = await chooseWith(await configOf(single), example);
+    const { callbacks } = names.clis[0].adapter;
+    const bodies: string[] = [];
+    const requested = ({ body, answer }: CallbackRequest) => {
+      bodies.push(body);
+      answer('{"ok":true}');
+    };
+    const open = await callbacks?.open({ requested, abandoned: () => {} });
+    const { url = '', headers } = open ?? {};
+    const response = await fetch(url, { method: 'POST', body: 'hello', ...(headers && { headers }) });
+    expect([await response.json(), bodies]).toEqual([{ ok: true }, ['hello']]);
+    await callbacks?.close();
   });
 
   it('is a configuration fault if the file contains no valid adapter', async () => {
