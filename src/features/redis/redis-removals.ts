@@ -65,7 +65,10 @@ export class RedisRemovals implements SharedRemovals {
   #receive(what: string, id: string, text: string): void {
     if (what === ends) this.#end(id);
     else if (what === begun || (what === begins && this.#confirmations.has(id))) this.#confirmations.get(id)?.();
-    else if (what === begins) void this.#join(id, clientText.parse(text));
+    else if (what === begins) {
+      const client = clientText.safeParse(text).data;
+      if (client !== undefined) void this.#join(id, client);
+    }
   }
 
   /** Takes part in the removal of another host. */

@@ -9,7 +9,7 @@ class Channel {
   readonly #hosts: { onOther: (what: string, id: string, text: string) => void }[] = [];
 
   join(): RedisRemovals {
-    const host = { onOther: () => {}, publish: (message: string) => this.#publish(message) };
+    const host = { onOther: () => {}, publish: (message: string) => this.publish(message) };
     this.#hosts.push(host);
     return new RedisRemovals(host, this.clock);
   }
@@ -18,7 +18,7 @@ class Channel {
     this.#hosts.push({ onOther: () => {} });
   }
 
-  async #publish(message: string): Promise<number> {
+  async publish(message: string): Promise<number> {
     const [what = '', id = '', ...words] = message.split(' ');
     await settled();
     for (const host of this.#hosts) host.onOther(what, id, words.join(' '));
@@ -55,6 +55,15 @@ describe('A removal on several hosts', () => {
     removal[Symbol.dispose]();
     await settled();
     expect(other).toEqual([]);
+  });
+
+  it('ignores a message about a client of an unknown kind', async () => {
+    const channel = new Channel();
+    const open = listening(channel.join());
+    for (const client of ['ada', '', 'robot 7']) await channel.publish(`removal-begins r1 ${client}`);
+    expect(open).toEqual([]);
+    await channel.publish('removal-begins r2 key ada');
+    expect(open).toEqual(['key ada']);
   });
 
   it('is refused if a host does not confirm in time, and then ends on the others', async () => {
