@@ -284,10 +284,13 @@ export class FeatureHooks implements JobFeatures {
     for (const part of this.#parts) await part.flush?.();
   }
 
-  /** Removes the data of a client. Resolves with numbers by kind. */
+  /**
+   * Removes the data of a client. Resolves with numbers by kind. The last feature is the first one: the end of a job,
+   * which it awaits, may still add to the data of features that it uses.
+   */
   async purge(client: ClientText): Promise<Counts> {
     const counts: Counts[] = [];
-    for (const part of this.#parts) counts.push((await part.purge?.(client)) ?? {});
+    for (const part of this.#parts.toReversed()) counts.push((await part.purge?.(client)) ?? {});
     return Object.assign({}, ...counts) as Counts;
   }
 

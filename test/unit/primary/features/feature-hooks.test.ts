@@ -53,6 +53,27 @@ describe('The hooks of features', () => {
     expect(seen.filter((_, index) => index % 2 === 1)).toEqual([...of('second'), 'second drain', 'second stop']);
   });
 
+  it('remove the data of a client from the last feature to the first, because later ones may still add to earlier ones', async () => {
+    let counted = 0;
+    const usage: PrimaryPart = {
+      handlers: {},
+      purge: async () => {
+        const removed = counted;
+        counted = 0;
+        return { usage: removed };
+      },
+    };
+    const jobs: PrimaryPart = {
+      handlers: {},
+      purge: async () => {
+        counted++; // the job has ended, and is counted
+        return { jobs: 1 };
+      },
+    };
+    expect(await new FeatureHooks([usage, jobs]).purge('key ada')).toEqual({ jobs: 1, usage: 1 });
+    expect(counted).toBe(0);
+  });
+
   it('refuse a job at the first feature that refuses it', () => {
     const { hooks, seen } = createHooks(new Error('no'));
     expect(() => hooks.admitBackground(jobRequest(), plainForm)).toThrow('no');
