@@ -8,6 +8,7 @@ import {
   type UsageName,
   writeClientId,
 } from '../../shared/client.js';
+import { contained } from '../../shared/contained.js';
 import { ignoreFailure } from '../../shared/errors.js';
 import type { Handlers } from '../../shared/ipc/peer.js';
 import { UsageJournal } from './journal.js';
@@ -70,7 +71,13 @@ export class UsagePart implements PrimaryPart {
   }
 
   #namesOf(request: Spender, models: readonly string[]): readonly UsageName[] {
-    return [...new Set(this.#addedNames.flatMap((namesOf) => namesOf(request, models)))];
+    const names = new Set<UsageName>();
+    const add = (namesOf: AddedNames) => {
+      for (const name of namesOf(request, models)) names.add(name);
+    };
+    const addSafely = contained(add, this.#core.host.defects.record);
+    for (const namesOf of this.#addedNames) addSafely(namesOf);
+    return [...names];
   }
 
   async #reportTo({ client, scopes, ...order }: Parameters<Handlers<typeof calls>['usage']>[0]): Promise<UsageReport> {

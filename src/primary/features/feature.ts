@@ -107,7 +107,7 @@ type JobTotals = Readonly<
 
 /** Parts of the primary that features may use. All of them exist before the first job. */
 export interface PrimaryCore {
-  readonly host: Pick<Host, 'termination' | 'clock' | 'random' | 'product' | 'heap' | 'searchPath'> & {
+  readonly host: Pick<Host, 'termination' | 'clock' | 'random' | 'product' | 'heap' | 'searchPath' | 'defects'> & {
     readonly log: Logger<string>;
   };
   readonly store: Pick<Store, 'usage' | 'upkeep' | 'isShared'>;

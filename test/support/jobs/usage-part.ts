@@ -10,6 +10,7 @@ import type { FakeClock } from '../basics/fake-clock.js';
 interface TestParts {
   readonly formerClientsOf?: (client: ClientText) => readonly ClientText[];
   readonly limitUsesOf?: PrimaryCore['limitUsesOf'];
+  readonly onDefect?: (thrown: unknown) => void;
   /** Stores the usage beyond the end of the part; null for a service without such a store. */
   readonly usage?: UsageStore | null;
 }
@@ -17,10 +18,10 @@ interface TestParts {
 /** Creates the part of the feature that counts the usage. */
 export function usagePart(
   clock: Clock | FakeClock,
-  { formerClientsOf = () => [], limitUsesOf = () => [], usage = null }: TestParts = {},
+  { formerClientsOf = () => [], limitUsesOf = () => [], onDefect = () => {}, usage = null }: TestParts = {},
 ): UsagePart {
   const core = {
-    host: { clock, heap: { touch: () => {} } },
+    host: { clock, heap: { touch: () => {} }, defects: { record: onDefect } },
     clients: { formerClientsOf },
     store: usage === null ? memoryStore([]) : { usage },
     config: { store: { kind: usage === null ? 'memory' : 'sqlite' } },

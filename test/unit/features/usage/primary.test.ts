@@ -42,6 +42,20 @@ describe('The usage', () => {
     expect(usage.answeringModel('opus')).toBe('claude-opus-9');
   });
 
+  it('counts a job also while an added name cannot be found', async () => {
+    const faults: unknown[] = [];
+    const usage = usagePart(new FakeClock(), { onDefect: (fault) => faults.push(fault) });
+    const fault = new Error('no such budget');
+    usage.countAlso(() => {
+      throw fault;
+    });
+    usage.countAlso(() => ['key ada/%opus']);
+    usage.job.jobEnded(jobRequest({ client: 'key ada' }), jobDone(), { ...noBill, outputTokens: 2 });
+    expect(faults).toEqual([fault]);
+    expect(usage.recent.spentIn('day', ['key ada', 'key ada/%opus']).tokens).toBe(4);
+    expect(await usage.report(null, always)).toMatchObject([{ client: 'ada', jobs: { ok: 1 } }]);
+  });
+
   it('of a service with a store waits for that of the earlier service, and counts meanwhile', async () => {
     const store = new UsageInMemory();
     const first = usagePart(new FakeClock(), { usage: store });
