@@ -215,5 +215,13 @@ export const clientText = z.templateLiteral([ownKinds, ' ', z.string()]);
 /** Checks a name under which usage is counted. */
 export const usageName = z.templateLiteral([z.enum([...clientKinds, 'group']), ' ', z.string()]);
 
+/** Returns those of these stored rows that belong to a client. Another row, which a person may have made, harms no other row. */
+export function rowsOfClients<R extends { readonly client?: unknown }>(
+  rows: readonly R[],
+  name: z.ZodType = clientText,
+): R[] {
+  return rows.filter(({ client }) => name.safeParse(client).success);
+}
+
 /** Empty text in place of a client, in logs and stores, if there is none. */
 export const noClient = '' as ClientText;

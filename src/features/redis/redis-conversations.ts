@@ -221,7 +221,8 @@ export class RedisConversations implements ConversationJournal {
   /** Removes a conversation of any client. */
   async remove(id: string): Promise<void> {
     const client = await this.#redis.call('read', 'HGET', this.#metaOf(id), 'client');
-    if (client !== null) await this.drop(id, clientText.parse(String(client)));
+    const { data: owner } = clientText.safeParse(String(client));
+    if (owner !== undefined) await this.drop(id, owner);
   }
 
   /** Removes a conversation of this client. Resolves with whether it existed. */
@@ -304,15 +305,16 @@ function listedConversation([id, activity, ...row]: readonly Buffer[], ttlMs: nu
 async function readConversation(redis: RedisConnection, id: string, from: number): Promise<StoredConversation | null> {
   const fields = ['client', 'system', 'named', 'origins', 'created', 'active', 'count'];
   const row = (await redis.call('read', 'HMGET', redis.key('conversation', id), ...fields)) as (Buffer | null)[];
-  const [client, system, named, origins, ...figures] = row;
-  if (!client || !system) return null;
+  const [owner, system, named, origins, ...figures] = row;
+  const { data: client } = clientText.safeParse(String(owner));
+  if (client === undefined || !system) return null;
   const [createdAt = 0, lastActivityAt = 0, messageCount = 0] = figures.map(Number);
   const turns = await readTurns(redis, redis.key('turns', id), from / 2, messageCount / 2);
   if (turns === null) return null;
   const text = system.toString('latin1', 0, 1) === '+' ? storedText(system.subarray(1)) : null;
   const title = named ? String(named) : null;
   const begun = { system: text, title, origins: originsIn(origins), createdAt };
-  return { id, client: clientText.parse(String(client)), ...begun, lastActivityAt, turns };
+  return { id, client, ...begun, lastActivityAt, turns };
 }
 
 /** Reads turns; null if the conversation was removed during the read. */

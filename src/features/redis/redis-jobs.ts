@@ -162,8 +162,8 @@ export class RedisJobs implements SharedJobs {
 
   async find(id: string, client: ClientText | null): Promise<JobRecord | null> {
     const fields = (await this.#redis.call('job', 'HMGET', this.#keyOf(id), ...recordFields)) as (Buffer | null)[];
-    const isFound = fields[0] !== null && (client === null || String(fields[0]) === client);
-    return isFound ? recordOf(id, fields) : null;
+    const record = fields[0] === null ? null : recordOf(id, fields);
+    return client === null || record?.client === client ? record : null;
   }
 
   async request(id: string): Promise<JobRequest | null> {
@@ -179,7 +179,7 @@ export class RedisJobs implements SharedJobs {
     const args = { client: client ?? '', before: before === null ? '+inf' : `(${before}`, status: status ?? '', limit };
     const { remaining: rest } = await this.#script('list', args);
     const [next, rows] = rest as [Buffer, (Buffer | null)[][]];
-    const jobs = rows.map(([id, ...fields]) => recordOf(String(id), fields));
+    const jobs = rows.flatMap(([id, ...fields]) => recordOf(String(id), fields) ?? []);
     return { jobs, next: next.length === 0 ? null : Number(next) };
   }
 
@@ -321,11 +321,14 @@ export class RedisJobs implements SharedJobs {
 
 type JobFields = readonly (Buffer | null)[];
 
-function recordOf(id: string, fields: JobFields): JobRecord {
-  const [client, form, operation, requestId, status, createdAt, startedAt, endedAt, end, isReplaced, title] = fields;
+/** Decodes a job; null if it has no client. */
+function recordOf(id: string, fields: JobFields): JobRecord | null {
+  const [owner, form, operation, requestId, status, createdAt, startedAt, endedAt, end, isReplaced, title] = fields;
+  const { data: client } = clientText.safeParse(String(owner));
+  if (client === undefined) return null;
   return {
     id,
-    client: clientText.parse(String(client)),
+    client,
     title: String(title ?? ''),
     form: JSON.parse(String(form)) as JobForm,
     operation: String(operation) as JobRecord['operation'],

@@ -63,12 +63,10 @@ export class RedisRemovals implements SharedRemovals {
   }
 
   #receive(what: string, id: string, text: string): void {
+    const { data: client } = clientText.safeParse(text);
     if (what === ends) this.#end(id);
     else if (what === begun || (what === begins && this.#confirmations.has(id))) this.#confirmations.get(id)?.();
-    else if (what === begins) {
-      const client = clientText.safeParse(text).data;
-      if (client !== undefined) void this.#join(id, client);
-    }
+    else if (what === begins && client !== undefined) void this.#join(id, client);
   }
 
   /** Takes part in the removal of another host. */

@@ -12,7 +12,7 @@ import {
   type UsageStore,
 } from '../../primary/store/contract/usage.js';
 import { foldDays } from '../../primary/store/contract/usage-rows.js';
-import { usageName } from '../../shared/client.js';
+import { rowsOfClients, type UsageName, usageName } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import { outcomes } from '../../shared/job.js';
 import { type UsageFigure, usageFigureNames, usageFigures } from '../../shared/tables/usage-figures.js';
@@ -110,9 +110,10 @@ export class RedisUsage implements UsageStore {
    * read first, so that usage added in between has its model.
    */
   async #ofDay(day: string, isByModel: boolean): Promise<UsageDelta[]> {
-    const clients = (await this.#amounts('usage', day)).map(([client, amounts]) =>
-      rowOf({ day, client: usageName.parse(client) }, amounts),
+    const sumsOfClients = (await this.#amounts('usage', day)).map(([client, amounts]) =>
+      rowOf({ day, client: client as UsageName }, amounts),
     );
+    const clients = rowsOfClients(sumsOfClients, usageName);
     if (!isByModel) return clients;
     const models = await this.#byModel(day);
     const sums = new Map<string, UsageDelta[]>();
@@ -123,11 +124,12 @@ export class RedisUsage implements UsageStore {
 
   /** Reads the rows of a day or month that have a model. */
   async #byModel(day: string): Promise<UsageDelta[]> {
-    return (await this.#amounts('usage-models', day)).map(([names, amounts]) => {
+    const rows = (await this.#amounts('usage-models', day)).map(([names, amounts]) => {
       const [model = '', account = '', ...client] = names.split(' ');
       const place = { model: decodeURIComponent(model), account: decodeURIComponent(account) };
-      return rowOf({ day, client: usageName.parse(client.join(' ')), ...place }, amounts);
+      return rowOf({ day, client: client.join(' ') as UsageName, ...place }, amounts);
     });
+    return rowsOfClients(rows, usageName);
   }
 
   /** Reads a hash, whose fields consist of the name of an amount and the names of its row. */

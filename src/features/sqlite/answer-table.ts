@@ -1,4 +1,4 @@
-import { type ClientText, clientText } from '../../shared/client.js';
+import { type ClientText, rowsOfClients } from '../../shared/client.js';
 import {
   type AnswerOfKey,
   answerTtlMs,
@@ -92,8 +92,8 @@ export class AnswerTable {
     if (this.#shares !== null) return this.#shares;
     this.#shares = new AnswerShares(this.#maxBytes);
     const query = 'SELECT client, name, created_at, length(body) AS bytes FROM idempotency ORDER BY created_at';
-    for (const { client, name, created_at: recordedAt, bytes } of this.#sql.all(query)) {
-      const entry = { client: clientText.parse(client), key: String(name), bodyBytes: Number(bytes) };
+    for (const { client, name, created_at: recordedAt, bytes } of rowsOfClients(this.#sql.all(query))) {
+      const entry = { client: client as ClientText, key: String(name), bodyBytes: Number(bytes) };
       this.#shares.add({ ...entry, recordedAt: Number(recordedAt) });
     }
     return this.#shares;

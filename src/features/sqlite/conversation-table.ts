@@ -6,7 +6,7 @@ import type {
   TurnChange,
 } from '../../primary/store/contract/conversations.js';
 import { bytesOf, type StoredText } from '../../primary/store/contract/stored-text.js';
-import { clientText } from '../../shared/client.js';
+import { type ClientText, rowsOfClients } from '../../shared/client.js';
 import { NoSuchConversation } from './calls.js';
 import type { SqlRow, SqlValue, Statements } from './node-sqlite.js';
 
@@ -124,7 +124,7 @@ export class ConversationTable {
       const key = this.#toRestore.pop();
       if (key === undefined) break;
       const turns = this.#sql.all('SELECT * FROM turns WHERE conversation = ? ORDER BY number', key);
-      const row = this.#sql.get('SELECT * FROM conversations WHERE key = ?', key);
+      const [row] = rowsOfClients(this.#sql.all('SELECT * FROM conversations WHERE key = ?', key));
       if (row === undefined || turns.length === 0) continue;
       bytes += turns.reduce((sum, turn) => sum + lengthOf(turn), 0);
       piece.push(conversationOf(row, turns.map(turnOf)));
@@ -136,7 +136,7 @@ export class ConversationTable {
 function conversationOf(row: SqlRow, turns: readonly StoredTurn[]): StoredConversation {
   return {
     id: String(row.id),
-    client: clientText.parse(row.client),
+    client: row.client as ClientText,
     system: row.system === null ? null : storedOf(row.system),
     title: row.title === null ? null : String(row.title),
     origins: row.origins === null ? null : String(row.origins),

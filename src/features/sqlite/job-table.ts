@@ -1,6 +1,6 @@
 import type { AcceptedJob } from '../../primary/jobs/background-part.js';
 import type { JobForm, JobListOrder } from '../../shared/background.js';
-import { type ClientText, clientText } from '../../shared/client.js';
+import { type ClientText, rowsOfClients } from '../../shared/client.js';
 import type { JobEnd, JobRequest } from '../../shared/job.js';
 import { type EndedJob, type JobPage, type JobRecord, lostEnd } from '../stores/contract/jobs.js';
 import type { SqlRow, Statements } from './node-sqlite.js';
@@ -61,7 +61,7 @@ export class JobTable {
 
   find(id: string, client: ClientText | null): JobRecord | null {
     const row = this.#sql.get(`SELECT ${columns} FROM jobs WHERE id = ? AND client = coalesce(?, client)`, id, client);
-    return row === undefined ? null : recordOf(row);
+    return row === undefined ? null : (recordsOf([row])[0] ?? null);
   }
 
   request(id: string): JobRequest | null {
@@ -99,7 +99,7 @@ export class JobTable {
       ...[before ?? Number.MAX_SAFE_INTEGER, status, status, limit + 1],
     );
     const shown = rows.slice(0, limit);
-    return { jobs: shown.map(recordOf), next: rows.length > limit ? Number(shown.at(-1)?.number) : null };
+    return { jobs: recordsOf(shown), next: rows.length > limit ? Number(shown.at(-1)?.number) : null };
   }
 
   /** Reads the next queued jobs, and the number of the last one, after which the next call continues. */
@@ -121,15 +121,19 @@ export class JobTable {
         `UPDATE jobs SET status = 'failed', ended_at = ?, job_end = ? WHERE number = ? RETURNING ${columns}`,
         ...[at, JSON.stringify(end), row.number ?? null],
       );
-      return lost === undefined ? [] : [recordOf(lost)];
+      return lost === undefined ? [] : recordsOf([lost]);
     });
   }
+}
+
+function recordsOf(rows: readonly SqlRow[]): JobRecord[] {
+  return rowsOfClients(rows).map(recordOf);
 }
 
 function recordOf(row: SqlRow): JobRecord {
   return {
     id: String(row.id),
-    client: clientText.parse(row.client),
+    client: row.client as ClientText,
     title: String(row.title ?? ''),
     form: JSON.parse(String(row.form)) as JobForm,
     operation: String(row.operation) as JobRecord['operation'],

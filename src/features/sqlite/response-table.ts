@@ -1,4 +1,4 @@
-import { clientText } from '../../shared/client.js';
+import { type ClientText, rowsOfClients } from '../../shared/client.js';
 import type { Message } from '../../shared/job.js';
 import { pieceOf } from '../stores/contract/answers.js';
 import {
@@ -95,7 +95,7 @@ export class ResponseTable {
     const query = `SELECT id, client, previous, created_at, bytes, weight, body IS NULL AS is_removed
                    FROM responses ORDER BY number`;
     this.#index = new ResponseIndex();
-    this.#index.restore(this.#sql.all(query).map(headOf));
+    this.#index.restore(rowsOfClients(this.#sql.all(query)).map(headOf));
     return this.#index;
   }
 }
@@ -103,7 +103,7 @@ export class ResponseTable {
 function headOf(row: SqlRow): ResponseHead {
   return {
     id: String(row.id),
-    client: clientText.parse(row.client),
+    client: row.client as ClientText,
     previous: row.previous === null ? null : String(row.previous),
     createdAt: Number(row.created_at),
     bytes: Number(row.bytes),

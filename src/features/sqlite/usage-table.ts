@@ -6,7 +6,7 @@ import {
   type UsageDelta,
 } from '../../primary/store/contract/usage.js';
 import { byMonth, foldDays } from '../../primary/store/contract/usage-rows.js';
-import { usageName } from '../../shared/client.js';
+import { rowsOfClients, type UsageName, usageName } from '../../shared/client.js';
 import type { SqlRow, SqlValue, Statements } from './node-sqlite.js';
 
 /** Oldest day and month that are stored. */
@@ -34,7 +34,7 @@ export class UsageTable {
   }
 
   read(): UsageDelta[] {
-    return this.#sql.all('SELECT * FROM usage ORDER BY day').map(deltaOf);
+    return deltasOf(this.#sql.all('SELECT * FROM usage ORDER BY day'));
   }
 
   #add(growth: UsageDelta): void {
@@ -46,9 +46,9 @@ export class UsageTable {
   }
 
   #limit({ firstDay, firstMonth }: UsageAges): void {
-    const old = this.#sql.all('SELECT * FROM usage WHERE length(day) = 10 AND day < ?', firstDay).map(deltaOf);
+    const old = deltasOf(this.#sql.all('SELECT * FROM usage WHERE length(day) = 10 AND day < ?', firstDay));
     for (const [month, days] of byMonth(old)) {
-      const stored = this.#sql.all('SELECT * FROM usage WHERE day = ?', month).map(deltaOf);
+      const stored = deltasOf(this.#sql.all('SELECT * FROM usage WHERE day = ?', month));
       for (const row of foldDays(month, stored, days)) this.#add(row);
     }
     this.#sql.run('DELETE FROM usage WHERE length(day) = 10 AND day < ?', firstDay);
@@ -61,11 +61,15 @@ function valuesOf({ day, client, model, account, jobs, ...row }: UsageDelta): Sq
   return [day, client, model, account, JSON.stringify(jobs), JSON.stringify(amountsBy((name) => row[name]))];
 }
 
+function deltasOf(rows: readonly SqlRow[]): UsageDelta[] {
+  return rowsOfClients(rows, usageName).map(deltaOf);
+}
+
 function deltaOf({ day, client, model, account, jobs, figures }: SqlRow): UsageDelta {
   return {
     ...noAmounts,
     ...(JSON.parse(String(figures)) as Partial<UsageAmounts>),
-    ...{ day: String(day), client: usageName.parse(client), model: String(model), account: String(account) },
+    ...{ day: String(day), client: client as UsageName, model: String(model), account: String(account) },
     jobs: JSON.parse(String(jobs)) as UsageDelta['jobs'],
   };
 }

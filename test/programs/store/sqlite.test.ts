@@ -101,6 +101,25 @@ it('A conversation and its fork survive a turn with a clock that was set back', 
   await next.close();
 });
 
+it('A row whose client is not one harms no other row', async () => {
+  await using folder = await temporaryFolder();
+  const store = await openAt(fileIn(folder));
+  const run = new KeptRun(store.conversations);
+  for (const text of ['one', 'two']) await run.chat(null, text, text);
+  await store.close();
+  const sql = connectTo(fileIn(folder));
+  sql.exec("UPDATE conversations SET client = 'nobody' WHERE key = (SELECT min(key) FROM conversations)");
+  for (const client of ['nobody', 'key alice'])
+    sql.exec(`INSERT INTO usage VALUES ('2026-01-01', '${client}', '', '', '{}', '{}')`);
+  sql.close();
+  const next = await openAt(fileIn(folder));
+  const usage: UsageDelta[] = [];
+  for await (const row of next.usage.restore()) usage.push(row);
+  const conversations = await new KeptRun(next.conversations).restore();
+  await next.close();
+  expect([usage.map(({ client }) => client), conversations]).toEqual([['key alice'], 1]);
+});
+
 describe('The files of SQLite', () => {
   it('lose old rows of a table that no feature declares any more', async () => {
     await using folder = await temporaryFolder();
