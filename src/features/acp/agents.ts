@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { CreateCliAdapter } from '../../primary/cli/contract/adapter-family.js';
 import type { Config, Environment } from '../../shared/config/config.js';
 import { acpAdapter } from './adapter.js';
-import { sharedCallbacks } from './callback-server.js';
+import { CallbackServer } from './callback-server.js';
 import { presetOf } from './presets.js';
 import { type AcpValues, isAgent } from './shared.js';
 
@@ -14,7 +14,7 @@ export const createAgent: CreateCliAdapter = async ({ kind, command }, { config,
   const providers = kind === 'opencode' ? await namedProviders(config, env) : new Set<string>();
   const options = { extraArgs: config.cliArgs, givenVariables, homeFiles, mayHaveTools: config.tools === 'on' };
   const adapter = acpAdapter(kind, presetOf(kind, providers), command, options);
-  return { ...adapter, callbacks: sharedCallbacks(clock) };
+  return { ...adapter, callbacks: CallbackServer.of(clock) };
 };
 
 /** File with the logins of opencode's providers, below HOME. */

@@ -32,6 +32,19 @@ const maxProven = 200;
  * that needs it. Each process has a secret; requests without one are refused.
  */
 export class CallbackServer implements CallbackPort {
+  /** A service has one clock; an entry goes with its clock. */
+  static readonly #ofServices = new WeakMap<Clock, CallbackServer>();
+
+  /**
+   * Returns the port of the service with this clock. All adapters share it, so that an account that the operator removes
+   * leaves no port open.
+   */
+  static of(clock: Clock): CallbackServer {
+    const server = CallbackServer.#ofServices.get(clock) ?? new CallbackServer(clock);
+    CallbackServer.#ofServices.set(clock, server);
+    return server;
+  }
+
   readonly #clock: Clock;
   /** Listeners by the digest of their secret, so that the duration of a lookup reveals nothing about the secret. */
   readonly #listeners = new Map<string, OpenListener>();
@@ -136,18 +149,6 @@ export class CallbackServer implements CallbackPort {
       if (!isAnswered) abandoned();
     });
   }
-}
-
-const servers = new WeakMap<Clock, CallbackServer>();
-
-/**
- * Returns the port of the service, which has one clock. All adapters share it, so that an account that the operator
- * removes leaves no port open.
- */
-export function sharedCallbacks(clock: Clock): CallbackServer {
-  const server = servers.get(clock) ?? new CallbackServer(clock);
-  servers.set(clock, server);
-  return server;
 }
 
 function addUntilClosed(sockets: Set<Socket>, socket: Socket): void {

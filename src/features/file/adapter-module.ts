@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url';
 import type { CreateCliAdapter } from '../../primary/cli/contract/adapter-family.js';
 import type { Clock } from '../../shared/clock.js';
 import { ConfigFault } from '../../shared/config/config.js';
-import { sharedCallbacks } from '../acp/callback-server.js';
+import { CallbackServer } from '../acp/callback-server.js';
 import { fileAdapter } from './adapter.js';
 import { adapterKit } from './kit.js';
 
@@ -17,7 +17,7 @@ export function fileCreator(load: (path: string) => Promise<unknown>): CreateCli
   return async ({ kind: path, command }, { config, givenVariables, clock }) => {
     const options = { command, extraArgs: config.cliArgs, env: givenVariables, kit: adapterKit };
     try {
-      return { ...fileAdapter(await load(path), options), callbacks: sharedCallbacks(clock) };
+      return { ...fileAdapter(await load(path), options), callbacks: CallbackServer.of(clock) };
     } catch (error) {
       const variable = config.clis.length > 0 ? 'MODEL_API_CLIS' : 'MODEL_API_CLI';
       throw new ConfigFault([`${variable}: ${path}: ${(error as Error).message}`]);
