@@ -693,7 +693,7 @@ describe('The queue of background jobs', () => {
 });
 
 describe('A background job, if a key is of another type', () => {
-  const kinds = ['waiting', 'open', 'waiting-of', 'bytes-of', 'ended', 'hosts', 'of:a'];
+  const kinds = ['waiting', 'open', 'waiting-of', 'bytes-of', 'ended', 'hosts', 'of:key a'];
 
   it.each(kinds)('leaves no data when it is refused: %s', async (name) => {
     using host = await hostAt(server.url);
