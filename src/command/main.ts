@@ -87,7 +87,8 @@ function report(error: unknown): number {
 
 void main()
   .catch(report)
-  .then((code) => {
-    // Open connections would keep the process running.
-    if (code !== null) process.exit(code);
+  .then(async (code) => {
+    if (code === null) return;
+    if (code !== exitCodes.interrupted) await terminal.flush();
+    process.exit(code); // open connections would keep the process running
   });

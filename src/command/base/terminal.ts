@@ -72,6 +72,13 @@ export class Terminal {
     await new Promise<void>((resolve) => process.stdout.once('drain', resolve));
   }
 
+  /** Resolves when the system has taken all that was written to stdout, or its reader has gone. */
+  async flush(): Promise<void> {
+    if (process.stdout.writableLength === 0) return;
+    this.#handleStdoutErrors();
+    await new Promise<void>((resolve) => process.stdout.write('', () => resolve()));
+  }
+
   /** Writes text of a model to stdout. If stdout is a terminal, control characters are removed. */
   writeUntrusted(data: string): Promise<void> {
     return this.write(this.isStdoutTty ? plain(data) : data);

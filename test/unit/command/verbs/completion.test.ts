@@ -1,4 +1,5 @@
-import { execFile } from 'node:child_process';
+import { execFile, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -6,6 +7,7 @@ import { commands } from '../../../../src/command/command-line.js';
 import { bashCompletion, fishCompletion, zshCompletion } from '../../../../src/command/verbs/completion.js';
 import { temporaryFolder } from '../../../support/basics/folder.js';
 import { describeWith } from '../../../support/basics/needs.js';
+import { commandProgram } from '../../../support/clients/command.js';
 
 const run = promisify(execFile);
 const all = commands.map(({ name }) => name);
@@ -93,4 +95,16 @@ describeWith('/usr/bin/fish')('The completion of fish', () => {
     const words = stdout.split('\n').flatMap((row) => row.split('\t')[0] || []);
     expect(words.toSorted()).toEqual(completed);
   });
+});
+
+it('The command prints everything before it exits, also to a program that reads late', async () => {
+  const printed: Buffer[] = [];
+  const child = spawn(process.execPath, [commandProgram, 'completion', 'zsh'], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  child.stdout.on('data', (piece: Buffer) => printed.push(piece));
+  const ended = [once(child, 'exit'), once(child.stdout, 'end')];
+  spawnSync('sleep', ['1.5']); // meanwhile this process reads nothing, and each line fills the socket further
+  await Promise.all(ended);
+  expect(Buffer.concat(printed).toString()).toBe(`${zshCompletion(commands).join('\n')}\n`);
 });
