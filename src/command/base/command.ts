@@ -57,7 +57,7 @@ export interface StoreOfCommand extends StoreFamily {
   readonly backupAdvice?: string;
   /**
    * Opens a file that no service has open; null if one has. Opening changes nothing; a purge needs a file of this
-   * version. Rejects with a ConfigFault. undefined for stores that are no files.
+   * version. Rejects with a ConfigFault. A store that is not a file lacks this function.
    */
   openFile?(path: string, clock: Clock, purpose: 'read' | 'purge'): Promise<StoreFile | null>;
 }

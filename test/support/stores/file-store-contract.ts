@@ -112,6 +112,7 @@ export function describeFileStore(name: string, isDurable: boolean, place: () =>
         await files.addBatch(batchOf('c'));
         await upkeep.purge('key ada');
         expect(await files.usageOf('key ada')).toMatchObject({ files: 0, bytes: 0 });
+        expect((await files.usageOf('key bob')).othersBytes ?? 0).toBe(0);
         expect(await bytesOf(files, 'a')).toEqual(Buffer.alloc(0));
         expect(await files.findBatch('c', 'key ada')).toBeNull();
         expect(await files.find('b', 'key bob')).not.toBeNull();

@@ -28,17 +28,26 @@ export class MemoryFiles implements FileStore {
   readonly #files = new Map<string, MemoryFile>();
   readonly #batches = new Map<string, StoredBatch>();
 
+  /** Files and bytes of each holder of files, and the bytes of all: each piece of an upload asks for them. */
+  readonly #usage = new Map<ClientText, { files: number; bytes: number }>();
+  #allBytes = 0;
+
   async usageOf(holder: ClientText): Promise<FileUsage> {
-    const [own, others] = [{ files: 0, bytes: 0 }, { bytes: 0 }];
-    for (const { file } of this.#files.values()) {
-      if (file.holder === holder) own.files++;
-      (file.holder === holder ? own : others).bytes += file.bytes;
-    }
-    return { ...own, othersBytes: others.bytes };
+    const own = this.#usage.get(holder) ?? { files: 0, bytes: 0 };
+    return { ...own, othersBytes: this.#allBytes - own.bytes };
+  }
+
+  #count(holder: ClientText, files: number, bytes: number): void {
+    const before = this.#usage.get(holder) ?? { files: 0, bytes: 0 };
+    const after = { files: before.files + files, bytes: before.bytes + bytes };
+    if (after.files === 0) this.#usage.delete(holder);
+    else this.#usage.set(holder, after);
+    this.#allBytes += bytes;
   }
 
   async create(file: StoredFile): Promise<void> {
     this.#files.set(file.id, { file, blocks: [] });
+    this.#count(file.holder, 1, file.bytes);
   }
 
   async append(pieces: readonly Appended[]): Promise<void> {
@@ -55,6 +64,7 @@ export class MemoryFiles implements FileStore {
     for (let from = room; from < data.length; from += filePieceBytes)
       found.blocks.push(Buffer.from(data.subarray(from, from + filePieceBytes)));
     found.file = { ...found.file, bytes: found.file.bytes + data.length };
+    this.#count(found.file.holder, 0, data.length);
   }
 
   async complete(id: string, whole: CompletedFile): Promise<boolean> {
@@ -83,14 +93,20 @@ export class MemoryFiles implements FileStore {
   }
 
   async remove(id: string): Promise<void> {
+    const found = this.#files.get(id);
+    if (found !== undefined) this.#remove(found.file);
+  }
+
+  #remove({ id, holder, bytes }: StoredFile): void {
     this.#files.delete(id);
+    this.#count(holder, -1, -bytes);
   }
 
   async expire(now: number, brokenBefore: number): Promise<void> {
     const filesInUse = new Set([...this.#batches.values()].filter(isOpenBatch).flatMap(filesOf));
     for (const { file } of this.#files.values()) {
       const isBroken = !file.isWhole && file.createdAt < brokenBefore;
-      if ((file.expiresAt <= now || isBroken) && !filesInUse.has(file.id)) this.#files.delete(file.id);
+      if ((file.expiresAt <= now || isBroken) && !filesInUse.has(file.id)) this.#remove(file);
     }
     for (const batch of this.#batches.values()) {
       const removeAt = batch.progress.removeAt ?? batch.removeAt;
@@ -154,7 +170,7 @@ export class MemoryFiles implements FileStore {
   /** Removes the files and batches of a client. Returns their number. */
   removeOf(client: ClientText): number {
     const files = [...this.#files.values()].filter(({ file }) => file.client === client);
-    for (const { file } of files) this.#files.delete(file.id);
+    for (const { file } of files) this.#remove(file);
     const batches = [...this.#batches.values()].filter((batch) => batch.client === client);
     for (const { id } of batches) this.#batches.delete(id);
     return files.length + batches.length;
