@@ -166,8 +166,8 @@ describe('The options of a turn', () => {
     const [first, second] = [await startedFor(fox), await other.start(other.plan(owl))];
     await Promise.all([first.turn(fox), second.turn(owl)]);
     await Promise.all([first.turn(fox), second.turn(owl)]);
-    expect(JSON.stringify(api.requests)).not.toContain('owl');
-    expect(JSON.stringify(other.api.requests)).not.toContain('fox');
+    expect(JSON.stringify(api.requests)).not.toContain('the owl');
+    expect(JSON.stringify(other.api.requests)).not.toContain('the fox');
     expect([...api.requests, ...other.api.requests].flatMap((request) => systemOf(request).slice(2))).toEqual([
       ...['Serve the fox.', 'Serve the fox.', 'Serve the owl.', 'Serve the owl.'],
     ]);
@@ -248,13 +248,18 @@ describe('A refusal of the model', () => {
   });
 });
 
+/** Whether a text has a word. Short names, like that of a host, are also parts of random ids. */
+function hasWord(text: string, word: string): boolean {
+  return new RegExp(`(?<!\\w)${word}(?!\\w)`).test(text);
+}
+
 describe('The host information that the model receives', () => {
   const traits = [hostname(), userInfo().username, 'prompt-relay', process.version, 'Linux', '/tmp'];
 
   it('is empty with an API key', async () => {
     await (await lab.start()).ask('hi');
     const request = JSON.stringify(lastRequest().body);
-    expect(traits.filter((trait) => request.includes(trait))).toEqual([]);
+    expect(traits.filter((trait) => hasWord(request, trait))).toEqual([]);
   });
 
   it('is the folder and the platform with a login, in versions that send them', async () => {
@@ -263,6 +268,6 @@ describe('The host information that the model receives', () => {
     const request = JSON.stringify(other.api.requests.map(({ body }) => body));
     expect(request.includes('Primary working directory')).toBe(!isOlder);
     expect(request.includes('Linux')).toBe(!isOlder);
-    expect(request).not.toContain(hostname());
+    expect(hasWord(request, hostname())).toBe(false);
   });
 });

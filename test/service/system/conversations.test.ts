@@ -176,7 +176,7 @@ describe('Conversations that clients read', () => {
       '## User\n\n> My name is Ada\n> ```\n> "\n\n*Image: image/png, 70 bytes, left out here.*\n\n*File: a\\*.txt, text/plain, 7 bytes, left out here.*\n\n## Assistant',
     );
     await service.log('http_request_completed', (record) => record.path === path);
-    expect(JSON.stringify(service.logs)).not.toContain('Ada');
+    expect(JSON.stringify(service.logs)).not.toContain('name is Ada');
   });
 
   it('continue separately from their forks, each in a process that has the history of that conversation only', async () => {

@@ -46,6 +46,11 @@ function fullHouse(pipe: Pipe): House {
   return house;
 }
 
+/** Returns what was written to a pipe after `fill`. */
+function withoutFill(text: string): string {
+  return text.replace(/^x+/, '');
+}
+
 async function untilRead(pipe: Pipe, text: string): Promise<void> {
   let read = '';
   await until(() => {
@@ -110,9 +115,9 @@ describe('A flush', () => {
     house.output.write('one\n');
     await house.untilFull();
     house.output.write('two\n');
-    pipe.read();
+    const first = pipe.read();
     expect(await house.flush()).toBe(true);
-    expect(pipe.read()).toBe('one\ntwo\n');
+    expect(withoutFill(first + pipe.read())).toBe('one\ntwo\n');
     await house.clock.advance(1000);
     expect(pipe.read()).toBe('');
   });
@@ -124,9 +129,9 @@ describe('A flush', () => {
     await house.untilFull();
     const flushed = house.flush();
     house.output.write('two\n');
-    pipe.read();
+    const first = pipe.read(); // can already contain a record, because another thread writes
     expect(await flushed).toBe(true);
-    expect(pipe.read()).toBe('one\ntwo\n');
+    expect(withoutFill(first + pipe.read())).toBe('one\ntwo\n');
   });
 
   it('gives up after a second if the pipe stays full', async () => {
