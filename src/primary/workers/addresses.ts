@@ -4,7 +4,7 @@ import { isLoopback, localUrl } from '../../shared/config/addresses.js';
 import type { Config } from '../../shared/config/config.js';
 import type { ConfiguredPort, PortNumber } from '../../shared/config/feature-variables.js';
 import { type BoundSocket, bindTcp, bindUnix, inheritedSocket } from '../../shared/node-internals/connections.js';
-import { listPids, readVirtualFile } from '../../shared/process/proc.js';
+import { listPids, readStat, readVirtualFile } from '../../shared/process/proc.js';
 
 /** The listening addresses. The primary keeps them open, and every worker listens on all of them. */
 export interface Addresses {
@@ -140,13 +140,21 @@ interface Holder {
   readonly name: string;
 }
 
-/** Finds the process that listens on this TCP port; null if it is of another user. */
+/**
+ * Finds the process that listens on this TCP port; null if it is of another user. A service and its workers share the
+ * socket: the service is the one that started first.
+ */
 async function holderOf(port: number): Promise<Holder | null> {
   const links = new Set((await listeningInodes(port)).map((inode) => `socket:[${inode}]`));
   const pids = (await listPids()) ?? [];
   if (links.size === 0 || pids === 'unreadable') return null;
-  for (const pid of pids) if (await holdsOneOf(links, pid)) return { pid, name: await nameOf(pid) };
-  return null;
+  let first: { readonly pid: number; readonly startTicks: number } | null = null;
+  for (const pid of pids) {
+    if (!(await holdsOneOf(links, pid))) continue;
+    const startTicks = Number((await readStat(pid))?.startTicks ?? Number.POSITIVE_INFINITY);
+    if (first === null || startTicks < first.startTicks) first = { pid, startTicks };
+  }
+  return first === null ? null : { pid: first.pid, name: await nameOf(first.pid) };
 }
 
 const listening = '0A';
