@@ -58,10 +58,6 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   MODEL_API_CONVERSATION_MEMORY_MB: [
     'text of all conversations together, 8 MB at most for each; stored responses may use a quarter of this in addition',
   ],
-  MODEL_API_JOB_TTL_SECONDS: ['a background job expires this long after its end'],
-  MODEL_API_STORE: [
-    'the [store](stores.md): `memory`, `sqlite:/absolute/path.db`, or `redis://[user:password@]host[:port][/database][?prefix=name]` (`rediss://` with TLS)',
-  ],
   MODEL_API_CLI: [
     'the [kind of model CLI](clis.md), such as `claude`, or the path of an [adapter](adapters.md). `auto` is `claude` if it is on the PATH, in production, or named by `MODEL_API_CLI_COMMAND`; else `demo`',
   ],
@@ -86,10 +82,6 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   ],
   MODEL_API_MAX_OUTPUT_BYTES: [
     'longest answer with its calls and thoughts; a longer one is `cli_error` (output_too_large)',
-  ],
-  MODEL_API_TOOLS: ['`off`: refuses requests with `tools`'],
-  MODEL_API_SAMPLING: [
-    '`off`: ignores `temperature`, `top_p` and the maximum of tokens, and names them in `X-Ignored-Parameters`',
   ],
   MODEL_API_EXPOSE_STDERR: [
     '`true`: callers see the stderr of a failed model CLI without known secrets; it may name paths',

@@ -42,7 +42,7 @@ async function main(): Promise<number | null> {
       create: (path, text) => writeFile(path, text, { flag: 'wx', mode: 0o600 }),
     },
     settingsFolders: () => settingsFolders(process.env),
-    storeSettings: (flag, kinds) => storeSettings(flag, process.env, kinds),
+    storeSettings: (flag, features) => storeSettings(flag, process.env, features),
     keysFilePath,
     keyOptions,
     editKeysFile: (path, mayMake, edit) => editKeysFile(path, systemClock, mayMake, edit),

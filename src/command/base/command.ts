@@ -5,6 +5,7 @@ export { CommandError, exitCodes, usageError } from './errors.js';
 import type { PurgeReport, StoreBackup, StoreReport } from '../../shared/api/store.js';
 import type { Clock } from '../../shared/clock.js';
 import type { Environment } from '../../shared/config/config.js';
+import type { ConfiguredFeature } from '../../shared/config/feature-variables.js';
 import type { OptionTable } from '../../shared/config/key-options.js';
 import type { StoreFamily } from '../../shared/config/stores.js';
 import type { Paint } from '../../shared/text/paint.js';
@@ -117,7 +118,10 @@ export interface CommandContext {
   /** Returns the folders with the settings of the user's programs. Throws a CommandError if HOME is not set. */
   settingsFolders(): SettingsFolders;
   /** Reads the settings of the store from the environment; `flag` has precedence. Throws a CommandError. */
-  storeSettings(flag: string | undefined, kinds: readonly StoreFamily[]): NamedStore;
+  storeSettings(
+    flag: string | undefined,
+    features: readonly Pick<ConfiguredFeature, 'variables' | 'store'>[],
+  ): NamedStore;
   /** Returns `path`, or the path of the configured keys file if undefined. Throws a CommandError. */
   keysFilePath(path: string | undefined): string;
   /**

@@ -2,8 +2,14 @@ import { isAbsolute, join } from 'node:path';
 import { localUrl } from '../../shared/config/addresses.js';
 import { checkKey, readClearKeys } from '../../shared/config/api-keys.js';
 import type { Environment } from '../../shared/config/config.js';
+import {
+  absentSettings,
+  type ConfiguredFeature,
+  type FeatureVariables,
+  variablesOf,
+} from '../../shared/config/feature-variables.js';
 import type { ReadFile } from '../../shared/config/secrets.js';
-import { type StoreFamily, type StorePlace, storeFamiliesOf, storeSchema } from '../../shared/config/stores.js';
+import { type StorePlace, storeFamiliesOf, storeSchema } from '../../shared/config/stores.js';
 import { defaultConversationTtlMs, variables } from '../../shared/config/variables.js';
 import { fileFault } from '../../shared/text/system-error.js';
 import type { SettingsFolders } from './client-programs.js';
@@ -82,15 +88,19 @@ function withScheme(host: string, env: Environment): string {
 
 const defaultPort = 5051;
 
-type ReadSetting =
-  | 'MODEL_API_HOST'
-  | 'MODEL_API_PORT'
-  | 'MODEL_API_CONVERSATION_TTL_SECONDS'
-  | 'MODEL_API_JOB_TTL_SECONDS';
+type ReadSetting = 'MODEL_API_HOST' | 'MODEL_API_PORT' | 'MODEL_API_CONVERSATION_TTL_SECONDS';
 
 /** null if it is unset and has no default of its own. */
-function settingOf(env: Environment, name: ReadSetting): string | number | null {
+function settingOf(env: Environment, name: ReadSetting): unknown {
   const [, schema, fallback] = variables[name];
+  return parsedSetting(env, name, { schema, fallback });
+}
+
+function parsedSetting(
+  env: Environment,
+  name: string,
+  { schema, fallback }: Pick<FeatureVariables[string], 'schema' | 'fallback'>,
+): unknown {
   if ((env[name] ?? fallback) === null) return null;
   const parsed = schema.safeParse(env[name] ?? fallback);
   if (!parsed.success) throw configError(`${name}: ${parsed.error.issues[0]?.message}`);
@@ -132,22 +142,29 @@ export interface NamedStore {
   readonly jobTtlMs: number;
 }
 
+const jobTtlName = 'MODEL_API_JOB_TTL_SECONDS';
+
 /** Reads the settings of the store; `flag` has precedence over MODEL_API_STORE. Throws a CommandError. */
-export function storeSettings(flag: string | undefined, env: Environment, kinds: readonly StoreFamily[]): NamedStore {
+export function storeSettings(
+  flag: string | undefined,
+  env: Environment,
+  features: readonly Pick<ConfiguredFeature, 'variables' | 'store'>[],
+): NamedStore {
   const text = flag ?? env.MODEL_API_STORE;
-  const place = text === undefined ? null : placeOf(text, flag !== undefined, kinds);
+  const place = text === undefined ? null : placeOf(text, flag !== undefined, features);
   const isDurable = place !== null && place.kind !== 'memory';
+  const jobTtl = variablesOf(features)[jobTtlName];
   return {
     place,
     conversationTtlMs: Number(
       settingOf(env, 'MODEL_API_CONVERSATION_TTL_SECONDS') ?? defaultConversationTtlMs(isDurable),
     ),
-    jobTtlMs: Number(settingOf(env, 'MODEL_API_JOB_TTL_SECONDS')),
+    jobTtlMs: jobTtl === undefined ? absentSettings.jobTtlMs : Number(parsedSetting(env, jobTtlName, jobTtl)),
   };
 }
 
-function placeOf(text: string, isFlag: boolean, kinds: readonly StoreFamily[]): StorePlace {
-  const parsed = storeSchema(storeFamiliesOf(kinds.map((store) => ({ store })))).safeParse(text);
+function placeOf(text: string, isFlag: boolean, features: Parameters<typeof storeFamiliesOf>[0]): StorePlace {
+  const parsed = storeSchema(storeFamiliesOf(features)).safeParse(text);
   if (parsed.success) return parsed.data;
   const sentence = parsed.error.issues[0]?.message;
   if (!isFlag) throw configError(`MODEL_API_STORE: ${sentence}`);

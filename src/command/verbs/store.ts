@@ -77,7 +77,7 @@ type StoreAction = (subject: string | undefined, args: CommandArguments, context
 const actions: Readonly<Record<string, StoreAction>> = {
   backup: async (file, args, context) => {
     if (file === undefined || basename(file) === '') throw usageError('store', 'backup: name the file');
-    const settings = context.storeSettings(args.value('store'), kinds);
+    const settings = context.storeSettings(args.value('store'), features);
     const { backupAdvice } = kindOf(settings) ?? {};
     if (backupAdvice !== undefined) throw usageError('store', `backup: ${backupAdvice}`);
     const made =
@@ -86,7 +86,7 @@ const actions: Readonly<Record<string, StoreAction>> = {
     return show(args, context.terminal, made, () => renderBackup(made));
   },
   verify: async (file, args, context) => {
-    const settings = context.storeSettings(args.value('store'), kinds);
+    const settings = context.storeSettings(args.value('store'), features);
     const path = file === undefined ? fileOf(settings) : resolve(file);
     const report =
       (await onFile(path, args, context, (opened) => opened.verify(settings))) ??
@@ -101,7 +101,7 @@ const actions: Readonly<Record<string, StoreAction>> = {
     const request = purgeRequest.safeParse({ client: named });
     if (!request.success) throw usageError('store', `--client: ${request.error.issues[0]?.message}`);
     const { client } = request.data;
-    const settings = context.storeSettings(args.value('store'), kinds);
+    const settings = context.storeSettings(args.value('store'), features);
     const purged: PurgeReport =
       (await onFile(
         fileOf(settings),

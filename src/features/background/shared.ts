@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { acceptedView, jobForm, jobListOrder, jobPage, jobStatuses, jobView } from '../../shared/background.js';
 import { clientText } from '../../shared/client.js';
 import type { FeatureVariables } from '../../shared/config/feature-variables.js';
-import { integer } from '../../shared/config/values.js';
+import { integer, seconds } from '../../shared/config/values.js';
 import type { Peer } from '../../shared/ipc/peer.js';
 import type { WorkerCalls } from '../../shared/ipc/protocol.js';
 import { jobDone, jobEvent, jobRequest } from '../../shared/job.js';
@@ -12,6 +12,10 @@ export const variables = {
   MODEL_API_MAX_JOBS: {
     ...{ schema: integer(0, 1_000_000), fallback: '1000', secrecy: 'none', setting: 'maxJobs' },
     meaning: 'waiting background jobs; 64 MiB of text, and three quarters for one client at most',
+  },
+  MODEL_API_JOB_TTL_SECONDS: {
+    ...{ schema: seconds(1, 365 * 86_400), fallback: '86400', secrecy: 'none', setting: 'jobTtlMs' },
+    meaning: 'a background job expires this long after its end',
   },
 } as const satisfies FeatureVariables;
 

@@ -32,9 +32,9 @@ export function preventsStoring(options: Readonly<Record<string, string>>): bool
 }
 
 /** Warns that the option does not delete what was stored before. */
-export function findWarnings(_: unknown, { values, optionLines }: Pick<CoreFacts, 'values' | 'optionLines'>): string[] {
+export function findWarnings(_: unknown, { store, optionLines }: Pick<CoreFacts, 'store' | 'optionLines'>): string[] {
   const names = optionLines.filter(({ featureOptions }) => preventsStoring(featureOptions)).map(({ name }) => name);
-  const isDurable = values.MODEL_API_STORE !== undefined && values.MODEL_API_STORE.kind !== 'memory';
+  const isDurable = store !== undefined && store.kind !== 'memory';
   if (names.length === 0 || !isDurable) return [];
   const shown = names.length > maxNames ? [...names.slice(0, maxNames), '…'] : names;
   return [

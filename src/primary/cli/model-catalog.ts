@@ -1,22 +1,15 @@
-import type { ModelEntry, ModelList } from '../../shared/api/models.js';
+import type { ModelCapabilities, ModelEntry, ModelList } from '../../shared/api/models.js';
 import { cached, withLimit } from '../../shared/async.js';
 import type { ClientText } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import { anyOther, defaultModelName, type ModelAlias } from '../../shared/config/values.js';
 import { RelayError } from '../../shared/errors.js';
 import type { JobRequest } from '../../shared/job.js';
+import type { Capabilities } from './contract/adapter.js';
 import type { ModelSizes } from './contract/model-rules.js';
 import type { ModelCli } from './model-cli.js';
 import type { LearnedSizes } from './model-sizes.js';
-import {
-  type AtLeastOne,
-  type CapabilitySwitches,
-  capabilitiesOf,
-  type ModelChoice,
-  mustBeOneOf,
-  narrowed,
-  type ServiceFeatures,
-} from './models.js';
+import { type AtLeastOne, capabilitiesOf, type ModelChoice, mustBeOneOf, narrowed } from './models.js';
 import type { ModelNames, ModelRouter, OwnModels } from './route.js';
 
 /** Longest wait for the list of one CLI, milliseconds. */
@@ -36,10 +29,10 @@ interface ModelsOfCli {
 type TargetModel = Pick<ModelEntry, 'id' | 'capabilities' | 'max_input_tokens' | 'max_tokens'>;
 
 export interface CatalogParts {
-  readonly config: CapabilitySwitches & { readonly modelAliases: readonly ModelAlias[] };
+  readonly config: { readonly modelAliases: readonly ModelAlias[] };
   readonly clock: Clock;
   readonly sizes: Pick<LearnedSizes, 'sizesOf'>;
-  readonly capabilitiesOf: ServiceFeatures['capabilitiesOf'];
+  readonly capabilitiesOf: (extras: Capabilities) => Partial<ModelCapabilities>;
   /** Returns the account whose login lists the models of a CLI. */
   readonly firstOf: (cli: ModelCli) => ModelCli;
 }
@@ -49,7 +42,7 @@ export class ModelCatalog {
   readonly #clis: AtLeastOne<ModelsOfCli>;
   readonly #router: ModelRouter;
   readonly #aliases: readonly ModelAlias[];
-  readonly #features: ServiceFeatures;
+  readonly #capabilitiesOf: CatalogParts['capabilitiesOf'];
   readonly #clock: Clock;
   readonly #firstOf: (cli: ModelCli) => ModelCli;
   readonly #sizes: Pick<LearnedSizes, 'sizesOf'>;
@@ -60,7 +53,7 @@ export class ModelCatalog {
     this.#firstOf = firstOf;
     this.#sizes = sizes;
     this.#aliases = config.modelAliases;
-    this.#features = { switches: config, capabilitiesOf: addedBy };
+    this.#capabilitiesOf = addedBy;
     this.#clock = clock;
     const listed = (cli: ModelCli): ModelsOfCli => {
       const list = modelLister(() => listModels(firstOf(cli)), clock);
@@ -143,7 +136,10 @@ export class ModelCatalog {
     const { cli, model: name } = this.#router.split(model.id);
     const { extras } = this.#firstOf(cli).program;
     if (extras === null) return model;
-    return { ...model, capabilities: capabilitiesOf({ capabilities: listed }, extras, this.#features, name) };
+    return {
+      ...model,
+      capabilities: capabilitiesOf({ capabilities: listed }, extras, this.#capabilitiesOf(extras), name),
+    };
   }
 
   /** Adds the sizes that the CLI has reported with an answer. The default model may have answered without its name. */

@@ -177,35 +177,21 @@ export function ignoredWishes(
   return optionalWishes.filter((wish) => wanted[wish] !== undefined && !supported.includes(wish));
 }
 
-/** Features that the operator has switched off for all models. */
-export type CapabilitySwitches = Pick<Config, 'tools' | 'sampling'>;
-
-/** Properties of the service that its models depend on. */
-export interface ServiceFeatures {
-  readonly switches: CapabilitySwitches;
-  /** Returns what features add to the capabilities of a program. */
-  readonly capabilitiesOf: (extras: Capabilities) => Partial<ModelCapabilities>;
-}
-
-/** Returns the features of the program, except features that its list denies for this model. */
+/** Returns what the program can do, except what its list denies for this model. `added`: capabilities by features. */
 export function capabilitiesOf(
   { capabilities }: Pick<ModelEntry, 'capabilities'>,
   extras: Capabilities,
-  features: ServiceFeatures,
+  added: Partial<ModelCapabilities>,
   model: string | null = null,
 ): ModelCapabilities {
   const { images = true, effort = true } = capabilities ?? {};
-  const { switches } = features;
-  const isNative = extras.tools !== undefined;
   const { thinking: types = null, efforts: levels } = extras.rulesOf?.(model) ?? {};
-  const tools = { tools: isNative ? 'native' : 'emulated', parallel_tools: extras.tools === 'parallel' } as const;
   return {
-    ...(switches.tools === 'on' && tools),
     schema: extras.schema !== undefined,
-    sampling: switches.sampling === 'on' && extras.wishes?.includes('temperature') === true,
+    sampling: false,
     images: images && extras.image !== undefined,
     pdf: false,
-    ...features.capabilitiesOf(extras),
+    ...added,
     effort: effort && extras.effort !== undefined,
     citations: extras.wishes?.includes('citations') === true,
     ...(types !== null && { thinking_types: [...types] }),

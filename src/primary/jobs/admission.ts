@@ -1,5 +1,4 @@
 import type { Clock } from '../../shared/clock.js';
-import type { SwitchPosition } from '../../shared/config/variables.js';
 import { invalid, RelayError, storeUnavailable, waitTooLong } from '../../shared/errors.js';
 import type { JobRequest, ServiceTier, WaitReason } from '../../shared/job.js';
 import { chainId } from '../../shared/text/chain.js';
@@ -39,12 +38,6 @@ interface Examined extends Omit<Prepared, 'chain'> {
 
 const tiers = { urgent: 'priority', patient: 'flex' } as const satisfies Record<JobRank, ServiceTier>;
 
-/** Settings of the admission. */
-export interface AdmissionSettings {
-  /** Whether clients may offer tools. */
-  readonly tools: SwitchPosition;
-}
-
 /** Launch data and queue ticket of an admitted caller's job. */
 interface Admitted {
   readonly prepared: Prepared;
@@ -56,12 +49,10 @@ export class Admission {
   readonly #resources: AdmissionResources;
   readonly #advice: RetryAdvice;
   readonly #recent: RecentChains;
-  readonly #tools: SwitchPosition;
 
-  constructor(resources: AdmissionResources, { tools }: AdmissionSettings, advice: RetryAdvice) {
+  constructor(resources: AdmissionResources, advice: RetryAdvice) {
     this.#resources = resources;
     this.#advice = advice;
-    this.#tools = tools;
     this.#recent = new RecentChains(resources.clock);
   }
 
@@ -227,8 +218,6 @@ export class Admission {
   examine(request: JobRequest, route: Route): Examined {
     const { operation, conversationId, versionOf = null, mayBegin, client, system } = request;
     this.checkModel(request);
-    if (request.offer !== undefined && this.#tools === 'off')
-      throw invalid('tools', 'are switched off here (MODEL_API_TOOLS=off)');
     this.#resources.features.checkRequest(request);
     const launch = launchOf(request, route, this.#resources.features.searcher);
     this.#resources.features.checkRoute(request, route);

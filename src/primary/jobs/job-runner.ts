@@ -1,6 +1,6 @@
 import { orAborted } from '../../shared/async.js';
 import type { ClientText } from '../../shared/client.js';
-import type { SwitchPosition } from '../../shared/config/variables.js';
+import type { Config } from '../../shared/config/config.js';
 import { isDefect, RelayError, retryAfter, toRelayError } from '../../shared/errors.js';
 import { isolated } from '../../shared/isolated.js';
 import type { FailedOutcome, JobEnd, JobFailed, JobRequest, ToolRound, WaitReason } from '../../shared/job.js';
@@ -14,7 +14,7 @@ import type { SeenClients } from '../health/evidence.js';
 import { storedFigures } from '../store/contract/stored-text.js';
 import { hasCharge, noBill } from '../store/contract/usage.js';
 import type { SchemaChecker } from '../threads/schema-checker.js';
-import { Admission, type AdmissionResources, type AdmissionSettings, orGivenBack } from './admission.js';
+import { Admission, type AdmissionResources, orGivenBack } from './admission.js';
 import type { Answered } from './answered.js';
 import { Answering, type AnsweringParts } from './answering.js';
 import type { Attempt, BackgroundPart } from './background-part.js';
@@ -32,14 +32,14 @@ import { SamplingRules } from './sampling-rules.js';
 import type { Ticket } from './ticket.js';
 import type { SearchGrant } from './web-searcher.js';
 
-export interface JobLimits extends AdmissionSettings {
+export interface JobLimits {
   readonly queueTimeoutMs: number;
   readonly executionMs: number;
   readonly maxOutputBytes: number;
   /** Whether error messages to callers include stderr of the program. */
   readonly exposeStderr: boolean;
   /** Whether clients may set sampling parameters. */
-  readonly sampling: SwitchPosition;
+  readonly sampling: Config['sampling'];
 }
 
 export interface JobResources extends TurnResources, Omit<AdmissionResources, 'openJobs'> {
@@ -73,7 +73,7 @@ export class JobRunner {
     this.#advice = new RetryAdvice(resources.room.limits.maxActive);
     const { room, features } = resources;
     this.openJobs = new OpenJobs(room, resources.router);
-    this.#admission = new Admission({ ...resources, openJobs: this.openJobs }, limits, this.#advice);
+    this.#admission = new Admission({ ...resources, openJobs: this.openJobs }, this.#advice);
     const moveParts = { open: this.openJobs, room, features, admission: this.#admission, observer: this.#observer };
     this.moves = new JobMoves(moveParts);
     const sampling = new SamplingRules(limits.sampling === 'on', resources.clock);

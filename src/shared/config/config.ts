@@ -67,7 +67,7 @@ export async function loadConfig(
 ) {
   const faults: string[] = [];
   const families = cliFamiliesOf(features);
-  const parsed = parseVariables(env, coreVariables(families, features), faults) as Parsed;
+  const parsed = parseVariables(env, coreVariables(families), faults) as Parsed;
   const { featureValues, unknown } = await parseFeatures(env, features, read, faults);
   const [files, keyOptions] = [{ read, modeOf }, new OptionTable(features)];
   const keys = await loadKeysOf(env, parsed, files, keyOptions);
@@ -76,7 +76,9 @@ export async function loadConfig(
   const oauthToken = await loadOauthToken(env, parsed, read, faults);
   const [featurePorts, ownPorts] = [portsOf(features, featureValues), ownPortsOf(features, featureValues)];
   const hasPeople = features.some((each) => each.identifiesPeople?.(featureValues));
-  const facts = { values: parsed, requestHeaders: headersOf(features), ...linesOf(keys) };
+  const featureSettings = featureSettingsOf(features, featureValues);
+  const { store } = featureSettings;
+  const facts = { values: parsed, store, requestHeaders: headersOf(features), ...linesOf(keys) };
   faults.push(...contradictions(parsed, keys, hasPeople, families));
   faults.push(...clisFaults(parsed, families), ...portFaults(parsed, [...ownPorts, ...featurePorts]));
   faults.push(...features.flatMap((each) => each.findFaults(featureValues, facts)));
@@ -85,13 +87,11 @@ export async function loadConfig(
   const stateFolder = stateFolderOf(env, values);
   const { apiKeys, namedKeys, personLines, groupLines, lineFaults } = keys;
   const needsKey = keys.needsKey || hasPeople;
-  const ofFiles = { store: values.MODEL_API_STORE, stateFolder, needsKey, keyOptions };
-  const found = await findInFiles(env, files, features, ofFiles);
+  const found = await findInFiles(env, files, features, { store, stateFolder, needsKey, keyOptions });
   return frozen({
     ...settingsOf(values),
-    ...featureSettingsOf(features, featureValues),
-    conversationTtlMs:
-      values.MODEL_API_CONVERSATION_TTL_SECONDS ?? defaultConversationTtlMs(values.MODEL_API_STORE.kind !== 'memory'),
+    ...featureSettings,
+    conversationTtlMs: values.MODEL_API_CONVERSATION_TTL_SECONDS ?? defaultConversationTtlMs(store.kind !== 'memory'),
     workers: values.MODEL_API_WORKERS ?? Math.min(availableParallelism(), 4),
     allowedHosts: allowedHosts(values),
     ...{ apiKeys, oauthToken, namedKeys, groupLines, personLines, keyOptions },
@@ -147,19 +147,15 @@ type Parsed = Partial<Values>;
 
 type NamedVariable = readonly [name: string, schema: z.ZodType, fallback: string | null];
 
-/** Returns the variables of the core. The features add kinds of model CLIs to two of them, and kinds of stores to one. */
-function coreVariables(
-  families: readonly CliFamily[],
-  features: readonly ConfiguredFeature[],
-): readonly NamedVariable[] {
-  const store = storeSchema(storeFamiliesOf(features));
-  const schemas: Readonly<Record<string, z.ZodType>> = { ...cliSchemas(families), MODEL_API_STORE: store };
+/** Returns the variables of the core. The features add kinds of model CLIs to two of them. */
+function coreVariables(families: readonly CliFamily[]): readonly NamedVariable[] {
+  const schemas: Readonly<Record<string, z.ZodType>> = cliSchemas(families);
   return Object.entries(variables).map(([name, [, schema, fallback]]) => [name, schemas[name] ?? schema, fallback]);
 }
 
 /**
- * Parses the variables of features, and reads the files with their credentials. Also warns of set variables that neither
- * the core nor a feature has.
+ * Parses the variables of features, and reads the files with their credentials. Several features add kinds of stores to
+ * the variable of the store. Also warns of set variables that neither the core nor a feature has.
  */
 async function parseFeatures(
   env: Environment,
@@ -168,7 +164,10 @@ async function parseFeatures(
   faults: string[],
 ) {
   const all = variablesOf(features);
-  const named = Object.entries(all).map(([name, { schema, fallback }]): NamedVariable => [name, schema, fallback]);
+  const store = storeSchema(storeFamiliesOf(features));
+  const named = Object.entries(all).map(([name, { schema, fallback, setting }]): NamedVariable => {
+    return [name, setting === 'store' ? store : schema, fallback];
+  });
   const featureValues = { ...parseVariables(env, named, faults) };
   for (const [name, { secrecy }] of Object.entries(all)) {
     const path = featureValues[name];

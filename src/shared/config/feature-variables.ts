@@ -4,7 +4,7 @@ import type { CliFamily } from './clis.js';
 import type { FeatureKeyOption } from './key-option-table.js';
 import type { OptionTable } from './key-options.js';
 import type { ReadFile } from './secrets.js';
-import type { StoreFamily, StorePlace } from './stores.js';
+import { memoryPlace, type StoreFamily, type StorePlace } from './stores.js';
 import type { Values } from './variables.js';
 
 /**
@@ -28,8 +28,15 @@ interface FeatureVariable {
 
 /** Values of variables of features that the core or other features read. */
 export interface FeatureSettings {
+  readonly store: StorePlace;
   /** Background jobs that may wait. */
   readonly maxJobs: number;
+  /** Time for which an ended background job is stored. */
+  readonly jobTtlMs: number;
+  /** Whether clients may offer tools. */
+  readonly tools: 'on' | 'off';
+  /** Whether clients may set sampling parameters. */
+  readonly sampling: 'on' | 'off';
   /** Parent of the cgroups of programs. `auto`: the cgroup of the service, if possible. Any other value is a path. */
   readonly cgroup: 'auto' | 'off' | string;
   /** Whether clients may read their conversations. */
@@ -37,7 +44,10 @@ export interface FeatureSettings {
 }
 
 /** Values of these settings if the features that have their variables are absent. */
-const absentSettings: FeatureSettings = { cgroup: 'off', maxJobs: 0, readBack: false };
+export const absentSettings: FeatureSettings = {
+  ...{ store: memoryPlace, tools: 'off', sampling: 'off', cgroup: 'off', readBack: false },
+  ...{ maxJobs: 0, jobTtlMs: 86_400_000 },
+};
 
 /** Returns the settings that variables of features give to other parts of the service. */
 export function featureSettingsOf(
@@ -80,6 +90,8 @@ export type ValuesOf<V extends FeatureVariables> = {
 export interface CoreFacts {
   /** Values of the variables of the core. A variable that cannot be parsed has no value. */
   readonly values: Partial<Values>;
+  /** undefined if its variable cannot be parsed. */
+  readonly store: StorePlace | undefined;
   /** Names of the headers that clients send to features. */
   readonly requestHeaders: readonly string[];
   /** Lines of the keys file for people. */

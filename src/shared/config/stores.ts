@@ -29,6 +29,11 @@ export const memoryFamily: StoreFamily = {
   parsePlace: (text) => (text === 'memory' ? { shown: null, password: null } : null),
 };
 
+/** Place of the store of a core without features. */
+export const memoryPlace: StorePlace = {
+  ...{ kind: 'memory', text: 'memory', shown: null, password: null, dataPlace: 'memory', isShared: false },
+};
+
 interface FeatureWithStore {
   readonly store?: StoreFamily;
 }

@@ -1,7 +1,6 @@
 import type { z } from 'zod';
 import { logFormats } from '../log/text.js';
 import { claudeFamily, cliSchemas } from './clis.js';
-import { storeFamiliesOf, storeSchema } from './stores.js';
 import {
   absolutePath,
   cidrs,
@@ -34,11 +33,7 @@ type Variable = readonly [key: string | null, schema: z.ZodType, fallback: strin
 
 /** Schemas for a core without features. */
 const coreClis = cliSchemas([claudeFamily]);
-const coreStore = storeSchema(storeFamiliesOf([]));
 const logLevels = ['debug', 'info', 'warn', 'error', 'silent'] as const;
-
-const switchPositions = ['on', 'off'] as const;
-export type SwitchPosition = (typeof switchPositions)[number];
 
 export const localUserModes = ['off', 'identify', 'require'] as const;
 
@@ -83,8 +78,6 @@ export const variables = {
   MODEL_API_CONVERSATION_TTL_SECONDS: ['conversationTtlMs', seconds(0.001, 365 * daySeconds), null],
   MODEL_API_MAX_CONVERSATIONS: ['maxConversations', integer(1, 10_000_000), '1000'],
   MODEL_API_CONVERSATION_MEMORY_MB: ['conversationBytes', megabytes(1, 1_000_000), '256'],
-  MODEL_API_JOB_TTL_SECONDS: ['jobTtlMs', seconds(1, 365 * daySeconds), '86400'],
-  MODEL_API_STORE: ['store', coreStore, 'memory'],
   MODEL_API_CLI: ['cli', coreClis.MODEL_API_CLI, 'auto'],
   MODEL_API_CLI_COMMAND: ['cliCommand', command, null],
   MODEL_API_CLI_ARGS: ['cliArgs', words, ''],
@@ -94,13 +87,11 @@ export const variables = {
   MODEL_API_ALLOWED_MODELS: ['allowedModels', modelNames, ''],
   MODEL_API_MODEL_ALIASES: ['modelAliases', modelAliases, ''],
   MODEL_API_MAX_OUTPUT_BYTES: ['maxOutputBytes', integer(1, maxAnswerBytes), '8388608'],
-  MODEL_API_TOOLS: ['tools', oneOf(switchPositions), 'on'],
-  MODEL_API_SAMPLING: ['sampling', oneOf(switchPositions), 'on'],
   MODEL_API_EXPOSE_STDERR: ['exposeStderr', flag, 'false'],
   MODEL_API_STANDBY: ['standby', integer(0, 16), '1'],
   MODEL_API_LIVE_SESSIONS: ['liveSessions', integer(0, 1024), '4'],
   MODEL_API_SESSION_IDLE_SECONDS: ['sessionIdleMs', seconds(1, daySeconds), '300'],
-  MODEL_API_REUSE: ['reuse', oneOf(switchPositions), 'on'],
+  MODEL_API_REUSE: ['reuse', oneOf(['on', 'off']), 'on'],
   MODEL_API_LOG_LEVEL: ['logLevel', oneOf(logLevels), 'info'],
   MODEL_API_LOG_FORMAT: ['logFormat', oneOf(logFormats), 'auto'],
   MODEL_CODE_OAUTH_TOKEN: ['oauthToken', text, null],

@@ -1,3 +1,4 @@
+import { doors } from '../../../src/features/doors/feature.js';
 import {
   type Adapter,
   type Capabilities,
@@ -70,7 +71,7 @@ export async function modelClisOf(
   const folder = await temporaryFolder();
   house ??= openHouse();
   const { instance, containments } = await house;
-  const config = await loadConfig(env, async () => '');
+  const config = await loadConfig(env, async () => '', undefined, [doors]);
   const termination = { containments, killTree: async () => {}, warnings: [], fault: null };
   const folders = { runtimeDirectory: folder.path, workDirectory: folder.path, searchPath: '/usr/bin:/bin' };
   const host = {

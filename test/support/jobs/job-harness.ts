@@ -320,7 +320,7 @@ function hooksWith(
     return searchHooks(searches, server && { server, maxOutputBytes });
   };
   return new FeatureHooks([
-    createDoors(),
+    createDoors({ config: { tools: 'on', sampling: 'on' } }),
     { handlers: {}, job: { readEarlier: (request) => storedResponses(state).readEarlier(request) } },
     { handlers: {}, job: { checkModels, route, trace, failed } },
     {
@@ -386,7 +386,7 @@ function scriptedRunner(
   };
   const times = { queueTimeoutMs: 15_000, executionMs: 120_000 };
   const limits = { ...times, exposeStderr: false, maxOutputBytes };
-  return new JobRunner(resources, { ...limits, tools: 'on', sampling: 'on' });
+  return new JobRunner(resources, { ...limits, sampling: 'on' });
 }
 
 /** Creates background jobs over a runner, in memory or shared with other hosts. */

@@ -1,4 +1,5 @@
 import { addressFrom, storeSettings } from '../../../../src/command/base/environment.js';
+import { variables } from '../../../../src/features/background/shared.js';
 import type { StoreFamily } from '../../../../src/shared/config/stores.js';
 
 const noFile = () => Promise.reject(new Error('ENOENT: no such file'));
@@ -80,12 +81,11 @@ describe('The address of the service', () => {
 
 const dayMs = 86_400_000;
 /** Kind of stores of a feature. */
-const kinds: readonly StoreFamily[] = [
-  {
-    ...{ kind: 'box', dataPlace: 'box', isShared: false, form: 'box:name' },
-    parsePlace: (text) => (text.startsWith('box:') ? { shown: text, password: null } : null),
-  },
-];
+const box: StoreFamily = {
+  ...{ kind: 'box', dataPlace: 'box', isShared: false, form: 'box:name' },
+  parsePlace: (text) => (text.startsWith('box:') ? { shown: text, password: null } : null),
+};
+const features = [{ variables, store: box }];
 
 describe('The store of a command', () => {
   it.each<[string | undefined, string | undefined, string | undefined, number]>([
@@ -94,7 +94,7 @@ describe('The store of a command', () => {
     ['box:/other', 'box:/var/store', 'box:/other', 30],
     ['memory', 'box:/var/store', 'memory', 1],
   ])('is read from the flag, or otherwise from the environment: %j, %j', (flag, variable, text, days) => {
-    const { place, ...times } = storeSettings(flag, { MODEL_API_STORE: variable }, kinds);
+    const { place, ...times } = storeSettings(flag, { MODEL_API_STORE: variable }, features);
     expect(place?.text).toBe(text);
     expect(times).toEqual({
       conversationTtlMs: days * dayMs,
@@ -104,7 +104,7 @@ describe('The store of a command', () => {
 
   it('has the retention times of the environment', () => {
     const env = { MODEL_API_CONVERSATION_TTL_SECONDS: '60', MODEL_API_JOB_TTL_SECONDS: '30' };
-    expect(storeSettings(undefined, env, kinds)).toMatchObject({ conversationTtlMs: 60_000, jobTtlMs: 30_000 });
+    expect(storeSettings(undefined, env, features)).toMatchObject({ conversationTtlMs: 60_000, jobTtlMs: 30_000 });
   });
 
   it.each<[string | undefined, Record<string, string>, number]>([
@@ -112,6 +112,6 @@ describe('The store of a command', () => {
     [undefined, { MODEL_API_STORE: 'store.db' }, 78],
     [undefined, { MODEL_API_JOB_TTL_SECONDS: 'soon' }, 78],
   ])('must be a valid location: %j, %j', (flag, env, exitCode) => {
-    expect(() => storeSettings(flag, env, kinds)).toThrow(expect.objectContaining({ exitCode }));
+    expect(() => storeSettings(flag, env, features)).toThrow(expect.objectContaining({ exitCode }));
   });
 });

@@ -1,6 +1,7 @@
 import { findWarnings, keyOptions } from '../../../../src/features/storing/shared.js';
+import { memoryPlace, type StorePlace } from '../../../../src/shared/config/stores.js';
 
-const sqlite = { MODEL_API_STORE: { kind: 'sqlite', text: '', shown: '', dataPlace: 'file' } } as const;
+const sqlite: StorePlace = { ...memoryPlace, kind: 'sqlite', dataPlace: 'file' };
 const line = (name: string) => ({ name, featureOptions: { store: 'off' } });
 
 describe('The option store=off', () => {
@@ -14,10 +15,10 @@ describe('The option store=off', () => {
   });
 
   it('causes one warning, because it deletes nothing', () => {
-    const warningsOf = (values: object, names: readonly string[]) =>
-      findWarnings(null, { values, optionLines: [{ name: 'bob', featureOptions: {} }, ...names.map(line)] });
+    const warningsOf = (store: StorePlace, names: readonly string[]) =>
+      findWarnings(null, { store, optionLines: [{ name: 'bob', featureOptions: {} }, ...names.map(line)] });
     expect(warningsOf(sqlite, [])).toEqual([]);
-    expect(warningsOf({ MODEL_API_STORE: { kind: 'memory' } }, ['ada'])).toEqual([]);
+    expect(warningsOf(memoryPlace, ['ada'])).toEqual([]);
     expect(warningsOf(sqlite, ['ada', 'lab'])).toEqual([
       expect.stringContaining('store=off (ada, lab) deletes nothing'),
     ]);

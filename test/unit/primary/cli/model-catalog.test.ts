@@ -1,4 +1,5 @@
 import { documentHooks } from '../../../../src/features/documents/document-hooks.js';
+import { createDoors } from '../../../../src/features/doors/primary.js';
 import { type CatalogParts, ModelCatalog } from '../../../../src/primary/cli/model-catalog.js';
 import type { ModelCli } from '../../../../src/primary/cli/model-cli.js';
 import type { AtLeastOne, NamedAdapter } from '../../../../src/primary/cli/models.js';
@@ -13,7 +14,7 @@ const partsOf = (config: Config, parts: Partial<CatalogParts> = {}): CatalogPart
   config,
   clock,
   sizes: { sizesOf: () => null },
-  capabilitiesOf: () => ({ pdf: true }),
+  capabilitiesOf: (extras) => ({ pdf: true, ...createDoors({ config }).modelCapabilities?.(extras) }),
   firstOf: (cli) => cli,
   ...parts,
 });

@@ -202,12 +202,8 @@ describe('An effort above high', () => {
   });
 
   it('is listed with the types of thinking, if they are known', () => {
-    const features = {
-      switches: { tools: 'off', sampling: 'off' },
-      capabilitiesOf: () => ({}),
-    } as const;
     const own = { thinking_types: ['adaptive'], efforts: ['low', 'max'] };
-    expect(capabilitiesOf({}, { effort, rulesOf: () => rules }, features, 'opus')).toMatchObject(own);
-    expect(capabilitiesOf({}, { effort }, features, 'opus')).not.toHaveProperty('thinking_types');
+    expect(capabilitiesOf({}, { effort, rulesOf: () => rules }, {}, 'opus')).toMatchObject(own);
+    expect(capabilitiesOf({}, { effort }, {}, 'opus')).not.toHaveProperty('thinking_types');
   });
 });

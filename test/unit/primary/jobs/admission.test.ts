@@ -13,7 +13,7 @@ describe('The check of the models of a request', () => {
   };
   const admissionWith = (checkModels: () => void) => {
     const features = new FeatureHooks([{ handlers: {}, job: { checkModels } }]);
-    return new Admission({ router, features } as unknown as AdmissionResources, { tools: 'on' }, new RetryAdvice(1));
+    return new Admission({ router, features } as unknown as AdmissionResources, new RetryAdvice(1));
   };
 
   it('reports a wrong name of a further model before a missing account', () => {

@@ -1,3 +1,4 @@
+import { stores } from '../../../../src/features/stores/feature.js';
 import type { OpenedStore, StoreProvider } from '../../../../src/primary/hosts/hosts.js';
 import { StoreFault } from '../../../../src/primary/store/contract/store.js';
 import { asConfigFault, checkKind, openStore } from '../../../../src/primary/store/open.js';
@@ -12,8 +13,8 @@ const box = {
 
 /** Opens the store of a service with these kinds of stores. */
 async function open(text: string, ...providers: readonly StoreProvider[]): Promise<OpenedStore> {
-  const features = providers.map((store) => ({ ...emptyFeature, store }));
-  const config = await loadConfig({ MODEL_API_STORE: text }, async () => '', undefined, features);
+  const kinds = providers.map((store) => ({ ...emptyFeature, store }));
+  const config = await loadConfig({ MODEL_API_STORE: text }, async () => '', undefined, [stores, ...kinds]);
   const parts = { config, tables: [], clock: new FakeClock(), onHang: () => {} };
   return openStore(config.store, providers, parts);
 }
