@@ -26,6 +26,7 @@ import { mcp } from './features/mcp/feature.js';
 import { ollama } from './features/ollama/feature.js';
 import { openai } from './features/openai/feature.js';
 import { priority } from './features/priority/feature.js';
+import { protocols } from './features/protocols/feature.js';
 import { readBack } from './features/read-back/feature.js';
 import { redis } from './features/redis/feature.js';
 import { reservations } from './features/reservations/feature.js';
@@ -51,6 +52,7 @@ import type { WorkerFeature } from './worker/features/feature.js';
  */
 export const features: readonly (PrimaryFeature & WorkerFeature & CommandFeature)[] = [
   stores,
+  protocols,
   traces,
   audit,
   usage,

@@ -13,10 +13,6 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
     'file with API keys, `key` or `name key` a line; else `$CREDENTIALS_DIRECTORY/api_key`. Read only at the start: a removed key works until a restart',
   ],
   MODEL_API_KEYS_FILE: ['file with named API keys, `name:sha256:<hex>[:options]` a line'],
-  MODEL_API_STATE_FOLDER: [
-    'folder for [keys that are made over HTTP](clients.md#keys-over-http), unless several hosts share them in Redis. It also holds the sizes of models and the date of the first start',
-    '`$STATE_DIRECTORY` of systemd, else `~/.local/state/prompt-relay`',
-  ],
   MODEL_API_METRICS_AUTH: ['`true`: GET /metrics needs an API key with the scope `metrics`'],
   MODEL_API_LOCAL_USERS: [
     '`identify`: local callers without a key are clients by user; `require`: others get 403; `off`',

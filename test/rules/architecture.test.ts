@@ -240,11 +240,12 @@ describe('The imports', () => {
     const contract = ['adapter', 'adapter-family', 'awaited-step', 'callbacks', 'model-rules'].map(
       (name) => `src/primary/cli/contract/${name}`,
     );
+    const jsonRpc = 'src/features/protocols/json-rpc';
     const strays = (source: Source, target: string) =>
       isIn(...adapterFolders)(source) &&
       !isDemo(source) &&
       !joinsAdapter.test(source.name) &&
-      ![...contract, 'src/shared/errors', 'zod', 'node:path'].includes(target) &&
+      ![...contract, jsonRpc, 'src/shared/errors', 'zod', 'node:path'].includes(target) &&
       !target.startsWith(`${commonFolder}/`) &&
       folderOf(source) !== folderOf({ name: target });
     expect(importsThat(strays)).toEqual([]);

@@ -65,10 +65,7 @@ const words: Readonly<Record<string, { readonly pattern: RegExp; readonly named:
     usage: {
       pattern: /usage.?(?:ledger|journal|report|figure|row|part)|recent.?usage|'\/usage\b/i,
       named: {
-        ...namesIn('what each store implements', [
-          'src/primary/store/contract/usage-rows.ts',
-          'src/primary/store/contract/usage.ts',
-        ]),
+        'src/primary/jobs/bill.ts': 'the amounts that a job is charged, which belong to the answer',
         'src/shared/tables/usage-figures.ts': 'the table of the figures, which the console reads, too',
       },
     },

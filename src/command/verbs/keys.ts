@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
+import { periods } from '../../shared/api/limit-use.js';
 import { digestOf, type GroupLine, isRefused, type KeyOptions } from '../../shared/config/api-keys.js';
 import { groupWarnings } from '../../shared/config/group-warnings.js';
 import { dayQuery, dayText } from '../../shared/config/key-values.js';
 import { readKeysFile, refuseCosts } from '../../shared/config/keys-file.js';
 import { modelNamePattern } from '../../shared/config/values.js';
-import { periods } from '../../shared/days.js';
 import { formatCount } from '../../shared/text/format.js';
 import type { Paint } from '../../shared/text/paint.js';
 import { fileFault } from '../../shared/text/system-error.js';

@@ -1,4 +1,3 @@
-import { rpcMessage, rpcRequest } from '../../primary/cli/adapters/common/json-rpc.js';
 import { refuseTools } from '../../primary/cli/adapters/common/offered-tools.js';
 import type {
   Adapter,
@@ -10,6 +9,7 @@ import type {
 } from '../../primary/cli/contract/adapter.js';
 import type { Callback } from '../../primary/cli/contract/callbacks.js';
 import { cliError } from '../../shared/errors.js';
+import { rpcMessage, rpcRequest } from '../protocols/json-rpc.js';
 import { AgentTools } from './agent-tools.js';
 import { modelsOf } from './choices.js';
 import { type Initialized, refused, type SessionMade } from './lines.js';

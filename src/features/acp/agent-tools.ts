@@ -1,4 +1,8 @@
 import { z } from 'zod';
+import { isObject } from '../../primary/cli/adapters/common/lines.js';
+import { callResult, serverInfo, serverName } from '../../primary/cli/adapters/common/mcp.js';
+import type { DecoderEvent, Tool, ToolCall, ToolResult } from '../../primary/cli/contract/adapter.js';
+import type { Callback, CallbackRequest } from '../../primary/cli/contract/callbacks.js';
 import {
   methodNotFound,
   type RpcId,
@@ -6,11 +10,7 @@ import {
   rpcFailure,
   rpcMessage,
   rpcResult,
-} from '../../primary/cli/adapters/common/json-rpc.js';
-import { isObject } from '../../primary/cli/adapters/common/lines.js';
-import { callResult, serverInfo, serverName } from '../../primary/cli/adapters/common/mcp.js';
-import type { DecoderEvent, Tool, ToolCall, ToolResult } from '../../primary/cli/contract/adapter.js';
-import type { Callback, CallbackRequest } from '../../primary/cli/contract/callbacks.js';
+} from '../protocols/json-rpc.js';
 
 /** MCP server in the request for a session. */
 export type McpServer = ReturnType<typeof serverAt>;

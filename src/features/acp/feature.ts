@@ -7,6 +7,7 @@ import { acpAgents, variables } from './shared.js';
 export const acp = {
   ...emptyFeature,
   name: 'acp',
+  needs: ['protocols'],
   variables,
   clis: {
     kinds: acpAgents,

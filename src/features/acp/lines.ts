@@ -1,12 +1,6 @@
 import { z } from 'zod';
-import {
-  methodNotFound,
-  type RpcId,
-  type RpcMessage,
-  rpcFailure,
-  rpcResult,
-} from '../../primary/cli/adapters/common/json-rpc.js';
 import type { Aside, RequestKind } from '../../primary/cli/contract/adapter.js';
+import { methodNotFound, type RpcId, type RpcMessage, rpcFailure, rpcResult } from '../protocols/json-rpc.js';
 import type { McpServer } from './agent-tools.js';
 
 /**

@@ -7,9 +7,9 @@ import {
   turnFailed,
   wordsOfApi,
 } from '../../primary/cli/adapters/common/failure.js';
-import { type RpcAnswer, type RpcError, rpcRequest } from '../../primary/cli/adapters/common/json-rpc.js';
 import type { StdinReply, Turn, TurnFailed } from '../../primary/cli/contract/adapter.js';
 import { cliError, type RelayError } from '../../shared/errors.js';
+import { type RpcAnswer, type RpcError, rpcRequest } from '../protocols/json-rpc.js';
 import type { McpServer } from './agent-tools.js';
 import { type AcpRequest, type ModeRequest, modeRequest } from './choices.js';
 import {

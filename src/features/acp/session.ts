@@ -1,12 +1,4 @@
 import { opening, turnFailed } from '../../primary/cli/adapters/common/failure.js';
-import {
-  type RpcAnswer,
-  type RpcError,
-  type RpcId,
-  type RpcMessage,
-  rpcMessage,
-  rpcRequest,
-} from '../../primary/cli/adapters/common/json-rpc.js';
 import { JsonLines } from '../../primary/cli/adapters/common/lines.js';
 import { furtherPieces, type PromptPiece, promptPieces } from '../../primary/cli/adapters/common/transcript.js';
 import type {
@@ -22,6 +14,14 @@ import type {
 } from '../../primary/cli/contract/adapter.js';
 import { unknownUsage } from '../../primary/cli/contract/adapter.js';
 import type { Callback, CallbackRequest } from '../../primary/cli/contract/callbacks.js';
+import {
+  type RpcAnswer,
+  type RpcError,
+  type RpcId,
+  type RpcMessage,
+  rpcMessage,
+  rpcRequest,
+} from '../protocols/json-rpc.js';
 import type { AgentTools } from './agent-tools.js';
 import { currentModel, modelRequest } from './choices.js';
 import { refused, type SessionMade, sessionUpdated } from './lines.js';

@@ -1,9 +1,9 @@
 import type { Spender } from '../../primary/features/feature.js';
-import type { LimitAmount, LimitUse } from '../../shared/api/limit-use.js';
+import type { CalendarPeriod, LimitAmount, LimitUse } from '../../shared/api/limit-use.js';
 import type { ClientText } from '../../shared/client.js';
 import { type Clock, timestamp } from '../../shared/clock.js';
-import { type CalendarPeriod, periodEnd } from '../../shared/days.js';
 import { RelayError, retryAfter } from '../../shared/errors.js';
+import { periodEnd } from '../stores/contract/days.js';
 import type { RecentUsage, Spent } from '../usage/recent-usage.js';
 import type { LimitedUse } from './limited-uses.js';
 import type { PeriodLimit } from './options.js';

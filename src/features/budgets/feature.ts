@@ -7,6 +7,6 @@ import { keyOptions } from './options.js';
 /** Tokens and costs that a key, a person, a group or all clients may use in a day, week or month. */
 export const budgets = {
   ...emptyFeature,
-  ...{ name: 'budgets', needs: ['usage'], keyOptions, metrics },
+  ...{ name: 'budgets', needs: ['stores', 'usage'], keyOptions, metrics },
   loadPrimary: async () => (await import('./primary.js')).createBudgets,
 } satisfies PrimaryFeature & WorkerFeature;

@@ -1,7 +1,7 @@
+import { type CalendarPeriod, periods } from '../../shared/api/limit-use.js';
 import type { KeyOptions } from '../../shared/config/api-keys.js';
 import type { FeatureKeyOption } from '../../shared/config/key-option-table.js';
 import { modelOptionIn } from '../../shared/config/key-options.js';
-import { type CalendarPeriod, periods } from '../../shared/days.js';
 
 /** Maximum amount in each period. */
 export interface PeriodLimit {

@@ -1,6 +1,5 @@
 import type { z } from 'zod';
 import { opening, turnFailed } from '../../primary/cli/adapters/common/failure.js';
-import { methodNotFound, type RpcId, rpcFailure } from '../../primary/cli/adapters/common/json-rpc.js';
 import { isObject, JsonLines, jsonOf } from '../../primary/cli/adapters/common/lines.js';
 import {
   addedUsage,
@@ -16,6 +15,7 @@ import {
   unknownUsage,
 } from '../../primary/cli/contract/adapter.js';
 import { idleLimitMs } from '../../primary/cli/contract/awaited-step.js';
+import { methodNotFound, type RpcId, rpcFailure } from '../protocols/json-rpc.js';
 import { earlyEnd, failed, finalError, quotaReports, rejected } from './failures.js';
 import {
   type CodexLimits,

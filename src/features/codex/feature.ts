@@ -6,6 +6,7 @@ import type { WorkerFeature } from '../../worker/features/feature.js';
 export const codex = {
   ...emptyFeature,
   name: 'codex',
+  needs: ['protocols'],
   clis: {
     kinds: ['codex'],
     example: 'codex*2',

@@ -1,8 +1,8 @@
 import { HeldCalls } from '../../primary/cli/adapters/common/held-calls.js';
-import { type RpcId, rpcResult } from '../../primary/cli/adapters/common/json-rpc.js';
 import { isObject } from '../../primary/cli/adapters/common/lines.js';
 import { type MessageContent, piecesOf } from '../../primary/cli/adapters/common/transcript.js';
 import type { Image, Message, Tool, ToolCall, ToolResult } from '../../primary/cli/contract/adapter.js';
+import { type RpcId, rpcResult } from '../protocols/json-rpc.js';
 
 /** Returns the input of a turn for the protocol. */
 export function inputOf(message: MessageContent): readonly unknown[] {

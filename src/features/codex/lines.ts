@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { type RpcId, type RpcMessage, rpcMessage, rpcRequest } from '../../primary/cli/adapters/common/json-rpc.js';
 import type { Consult, ModelEntry } from '../../primary/cli/contract/adapter.js';
+import { type RpcId, type RpcMessage, rpcMessage, rpcRequest } from '../protocols/json-rpc.js';
 import { openingLines } from './thread.js';
 
 // The protocol changes between versions, so an invalid value in an optional field must not discard the whole message.

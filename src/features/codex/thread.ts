@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { type RpcId, rpcNotification, rpcRequest } from '../../primary/cli/adapters/common/json-rpc.js';
 import type { Effort, Turn, TurnInput, TurnWriter } from '../../primary/cli/contract/adapter.js';
 import type { MessageInput } from '../../primary/cli/contract/awaited-step.js';
 import { cliError } from '../../shared/errors.js';
+import { type RpcId, rpcNotification, rpcRequest } from '../protocols/json-rpc.js';
 import { DynamicTools, inputOf, itemsOf, resultItem } from './input.js';
 
 /** Ids of the relay's requests, which the answers repeat. The ids of a thread's start and end also have its number. */

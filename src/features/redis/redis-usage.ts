@@ -1,4 +1,8 @@
 import { randomUUID } from 'node:crypto';
+import { rowsOfClients, type UsageName, usageName } from '../../shared/client.js';
+import type { Clock } from '../../shared/clock.js';
+import { outcomes } from '../../shared/job.js';
+import { type UsageFigure, usageFigureNames, usageFigures } from '../../shared/tables/usage-figures.js';
 import {
   amountsBy,
   dayOf,
@@ -10,12 +14,8 @@ import {
   type UsageDelta,
   type UsageQuery,
   type UsageStore,
-} from '../../primary/store/contract/usage.js';
-import { foldDays } from '../../primary/store/contract/usage-rows.js';
-import { rowsOfClients, type UsageName, usageName } from '../../shared/client.js';
-import type { Clock } from '../../shared/clock.js';
-import { outcomes } from '../../shared/job.js';
-import { type UsageFigure, usageFigureNames, usageFigures } from '../../shared/tables/usage-figures.js';
+} from '../stores/contract/usage.js';
+import { foldDays } from '../stores/contract/usage-rows.js';
 import type { RedisConnection } from './redis-connection.js';
 
 const dayMs = 86_400_000;

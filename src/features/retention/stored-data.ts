@@ -1,7 +1,7 @@
 import type { StoredKind } from '../../primary/features/stored-kind.js';
-import { maxDays, maxMonths } from '../../primary/store/contract/usage.js';
 import type { Config } from '../../shared/config/config.js';
 import { formatSpan } from '../../shared/text/format.js';
+import { maxDays, maxMonths } from '../stores/contract/usage.js';
 
 export type RetentionSettings = Pick<
   Config,

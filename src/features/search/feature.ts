@@ -6,7 +6,7 @@ import { findFaults, findWarnings, keyOptions, logEvents, type SearchValues, var
 /** Web searches of models, by the tool of claude or by an MCP server of the operator. */
 export const search = {
   ...emptyFeature,
-  ...{ name: 'search', needs: ['usage', 'doors'] },
+  ...{ name: 'search', needs: ['protocols', 'usage', 'doors'] },
   ...{ variables, findFaults, findWarnings, keyOptions, logEvents },
   loadPrimary: async (values: SearchValues) => {
     const { createSearch } = await import('./primary.js');

@@ -1,10 +1,10 @@
 import type { IncomingMessage } from 'node:http';
 import { createParser } from 'eventsource-parser';
-import { type RpcAnswer, type RpcId, rpcMessage } from '../../primary/cli/adapters/common/json-rpc.js';
 import { yieldToEventLoop } from '../../shared/clock.js';
-import type { Lookup } from '../../shared/limited-lookup.js';
-import { AnswerTooLarge, connectionFault, sendPost, textOfAnswer } from '../../shared/outgoing-post.js';
 import { JsonStructure } from '../../shared/text/json-structure.js';
+import { type RpcAnswer, type RpcId, rpcMessage } from '../protocols/json-rpc.js';
+import type { Lookup } from '../protocols/limited-lookup.js';
+import { AnswerTooLarge, connectionFault, sendPost, textOfAnswer } from '../protocols/outgoing-post.js';
 
 /** Most bytes of one answer that are read, and most pieces in which they may arrive. */
 const maxAnswerBytes = 1024 * 1024;

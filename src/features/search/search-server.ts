@@ -1,8 +1,8 @@
-import { type RpcAnswer, rpcNotification, rpcRequest } from '../../primary/cli/adapters/common/json-rpc.js';
 import { atMost, orAborted } from '../../shared/async.js';
 import { type ClientText, holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
-import { limitedLookup } from '../../shared/limited-lookup.js';
+import { type RpcAnswer, rpcNotification, rpcRequest } from '../protocols/json-rpc.js';
+import { limitedLookup } from '../protocols/limited-lookup.js';
 import { atMostOf } from './at-most-of.js';
 import { type McpTarget, postMessage, SearchServerFault } from './mcp-post.js';
 import type { SearchServerPlace } from './search-position.js';

@@ -8,7 +8,6 @@ import type {
 import type { StoreObserver } from '../../primary/store/contract/store.js';
 import type { StoreTable } from '../../primary/store/contract/store-table.js';
 import type { StoredText } from '../../primary/store/contract/stored-text.js';
-import { firstDay, firstMonth, type UsageDelta, type UsageStore } from '../../primary/store/contract/usage.js';
 import type { JobListOrder } from '../../shared/background.js';
 import type { ClientText } from '../../shared/client.js';
 import { type Clock, yieldToEventLoop } from '../../shared/clock.js';
@@ -29,6 +28,7 @@ import type {
   ResponseStore,
 } from '../stores/contract/responses.js';
 import type { AddedRow, StoreTables, TableRow, TableStore } from '../stores/contract/tables.js';
+import { firstDay, firstMonth, type UsageDelta, type UsageStore } from '../stores/contract/usage.js';
 import { call, type TableCall } from './calls.js';
 import { SqliteClient, type StoreThread } from './client.js';
 import type { ResponseChange } from './response-table.js';

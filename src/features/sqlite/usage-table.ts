@@ -1,12 +1,6 @@
-import {
-  addUsage,
-  amountsBy,
-  noAmounts,
-  type UsageAmounts,
-  type UsageDelta,
-} from '../../primary/store/contract/usage.js';
-import { byMonth, foldDays } from '../../primary/store/contract/usage-rows.js';
 import { rowsOfClients, type UsageName, usageName } from '../../shared/client.js';
+import { addUsage, amountsBy, noAmounts, type UsageAmounts, type UsageDelta } from '../stores/contract/usage.js';
+import { byMonth, foldDays } from '../stores/contract/usage-rows.js';
 import type { SqlRow, SqlValue, Statements } from './node-sqlite.js';
 
 /** Oldest day and month that are stored. */

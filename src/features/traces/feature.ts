@@ -8,6 +8,7 @@ import { calls, logEvents, metrics, type TraceValues, variables } from './shared
 export const traces = {
   ...emptyFeature,
   name: 'traces',
+  needs: ['protocols'],
   ...{ variables, calls, logEvents, metrics },
   loadPrimary: async (values: TraceValues) => (await import('./primary.js')).loadTraces(spanExportOf(values)),
   loadWorker: () => import('./worker.js'),

@@ -5,7 +5,7 @@ import type { PrimaryCore } from '../../primary/features/feature.js';
 import { withLimit } from '../../shared/async.js';
 import type { Clock, StopTimer } from '../../shared/clock.js';
 import type { LogEvent, Logger } from '../../shared/log/logger.js';
-import { AnswerTooLarge, connectionFault, httpClientFor, sendPost, textOfAnswer } from '../../shared/outgoing-post.js';
+import { AnswerTooLarge, connectionFault, httpClientFor, sendPost, textOfAnswer } from '../protocols/outgoing-post.js';
 import type { SpanExport } from './settings.js';
 import type { logEvents } from './shared.js';
 import { type Attributes, attributesText, type Span, spanTexts } from './span.js';

@@ -8,7 +8,7 @@ import { calls, endpoints } from './shared.js';
 /** The usage of each client, model and account by day and month: GET /usage and `prompt-relay usage`. */
 export const usage = {
   ...emptyFeature,
-  ...{ name: 'usage', calls, endpoints },
+  ...{ name: 'usage', needs: ['stores'], calls, endpoints },
   loadPrimary: async () => (await import('./primary.js')).createUsage,
   loadWorker: () => import('./worker.js'),
   commands: [

@@ -1,7 +1,7 @@
-import type { UsageDelta, UsageStore } from '../../primary/store/contract/usage.js';
 import type { ClientText } from '../../shared/client.js';
 import type { Clock, StopTimer } from '../../shared/clock.js';
 import { storeUnavailable } from '../../shared/errors.js';
+import type { UsageDelta, UsageStore } from '../stores/contract/usage.js';
 import type { UsageLedger } from './ledger.js';
 import { queryOf, type ReportOrder, reportOf } from './report.js';
 import type { UsageRow } from './report-form.js';

@@ -1,6 +1,9 @@
+import { type Bill, chargeIn } from '../../primary/jobs/bill.js';
+import { setNewest } from '../../shared/bounded-map.js';
+import { type ClientText, groupUsage, type UsageName, usedModelIn } from '../../shared/client.js';
+import type { Clock } from '../../shared/clock.js';
+import type { JobEnd, JobRequest } from '../../shared/job.js';
 import {
-  type Bill,
-  chargeIn,
   dayOf,
   firstDay,
   firstMonth,
@@ -9,12 +12,8 @@ import {
   monthOf,
   noAmounts,
   type UsageDelta,
-} from '../../primary/store/contract/usage.js';
-import { foldDays, UsageRows } from '../../primary/store/contract/usage-rows.js';
-import { setNewest } from '../../shared/bounded-map.js';
-import { type ClientText, groupUsage, type UsageName, usedModelIn } from '../../shared/client.js';
-import type { Clock } from '../../shared/clock.js';
-import type { JobEnd, JobRequest } from '../../shared/job.js';
+} from '../stores/contract/usage.js';
+import { foldDays, UsageRows } from '../stores/contract/usage-rows.js';
 import { noJobs, queryOf, type ReportOrder, reportOf } from './report.js';
 import type { UsageRow } from './report-form.js';
 

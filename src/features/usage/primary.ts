@@ -1,4 +1,4 @@
-import type { CreatePrimaryPart, PrimaryCore, PrimaryPart, Spender } from '../../primary/features/feature.js';
+import type { PrimaryCore, PrimaryPart, Spender } from '../../primary/features/feature.js';
 import type { Counts } from '../../primary/store/contract/store.js';
 import {
   type ClientText,
@@ -11,6 +11,7 @@ import {
 import { contained } from '../../shared/contained.js';
 import { ignoreFailure } from '../../shared/errors.js';
 import type { Handlers } from '../../shared/ipc/peer.js';
+import { type StoringCore, usingStore } from '../stores/contract/full-store.js';
 import { UsageJournal } from './journal.js';
 import { UsageLedger } from './ledger.js';
 import { type AddedNames, RecentUsage, type UsageCounter } from './recent-usage.js';
@@ -22,7 +23,7 @@ import type { calls } from './shared.js';
 const refreshMs = 5000;
 
 /** Creates the part that counts what clients have used. */
-export const createUsage: CreatePrimaryPart = (core) => new UsagePart(core);
+export const createUsage = usingStore((core) => new UsagePart(core));
 
 /** Returns the usage of the service, for features that come later in the list. */
 export function usageOf({ earlierParts }: Pick<PrimaryCore, 'earlierParts'>): UsagePart {
@@ -36,13 +37,13 @@ export class UsagePart implements PrimaryPart {
   readonly recent: RecentUsage;
   readonly job: Readonly<Record<'attemptEnded' | 'jobEnded', UsageCounter['jobEnded']>>;
   readonly handlers: Handlers<typeof calls>;
-  readonly #core: PrimaryCore;
+  readonly #core: StoringCore;
   readonly #ledger: UsageLedger;
   readonly #journal: UsageJournal;
   readonly #counter: UsageCounter;
   readonly #addedNames: AddedNames[] = [];
 
-  constructor(core: PrimaryCore) {
+  constructor(core: StoringCore) {
     const { clock } = core.host;
     this.#core = core;
     this.recent = new RecentUsage(clock, (client) => core.clients.formerClientsOf(client));

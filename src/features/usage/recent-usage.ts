@@ -1,5 +1,6 @@
 import type { Spender } from '../../primary/features/feature.js';
-import type { Bill, Charge } from '../../primary/store/contract/usage.js';
+import type { Bill, Charge } from '../../primary/jobs/bill.js';
+import type { CalendarPeriod } from '../../shared/api/limit-use.js';
 import {
   type ClientText,
   groupUsage,
@@ -12,8 +13,8 @@ import {
   writeClientId,
 } from '../../shared/client.js';
 import { type Clock, timestamp } from '../../shared/clock.js';
-import { type CalendarPeriod, periodStart } from '../../shared/days.js';
 import type { JobEnd, JobRequest } from '../../shared/job.js';
+import { periodStart } from '../stores/contract/days.js';
 import type { UsageRow } from './report-form.js';
 
 export interface UsageCounter {

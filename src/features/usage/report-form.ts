@@ -3,7 +3,6 @@ import { callerBody } from '../../shared/api/caller.js';
 import { limitUse } from '../../shared/api/limit-use.js';
 import { clientKinds } from '../../shared/client.js';
 import { dayQuery } from '../../shared/config/key-values.js';
-import { lastDayOf } from '../../shared/days.js';
 import { outcomes } from '../../shared/job.js';
 import {
   type UsageFigure,
@@ -11,6 +10,7 @@ import {
   usageFigureNames,
   usageFigures,
 } from '../../shared/tables/usage-figures.js';
+import { lastDayOf } from '../stores/contract/days.js';
 
 const count = z.int().nonnegative();
 

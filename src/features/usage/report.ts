@@ -1,13 +1,7 @@
-import {
-  addUsage,
-  monthOf,
-  type Period,
-  type UsageDelta,
-  type UsageQuery,
-} from '../../primary/store/contract/usage.js';
 import { isAddedUsage, readClientId } from '../../shared/client.js';
 import { outcomes } from '../../shared/job.js';
 import { type UsageFigure, usageFigures } from '../../shared/tables/usage-figures.js';
+import { addUsage, monthOf, type Period, type UsageDelta, type UsageQuery } from '../stores/contract/usage.js';
 import { defaultGroups, type UsageGroup, type UsageRow, usageFields } from './report-form.js';
 
 export const noJobs = Object.fromEntries(outcomes.map((outcome) => [outcome, 0])) as UsageDelta['jobs'];

@@ -18,7 +18,7 @@ import {
 /** Notices to the operator's receiver, and callbacks to the URLs that clients name for their background jobs. */
 export const webhooks = {
   name: 'webhooks',
-  needs: ['stores'],
+  needs: ['stores', 'protocols'],
   ...{ variables, findFaults, findWarnings, calls, endpoints, requestFields, requestHeaders, keyOptions, logEvents },
   ...{ tables: [deliveryTable], metrics },
   loadPrimary: async (values: WebhookValues) => {

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
-import { type FindAddresses, limitedLookup } from '../../shared/limited-lookup.js';
-import { connectionFault, sendPost, textOfAnswer } from '../../shared/outgoing-post.js';
+import { type FindAddresses, limitedLookup } from '../protocols/limited-lookup.js';
+import { connectionFault, sendPost, textOfAnswer } from '../protocols/outgoing-post.js';
 
 /** Result of one attempt. `reason` is for the log, and contains nothing of the URL beyond its host. */
 export type AttemptResult =

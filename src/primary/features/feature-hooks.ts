@@ -12,6 +12,7 @@ import type { Route } from '../cli/route.js';
 import type { AnswerTurns, TranslateTurn, TurnTranslation } from '../jobs/answer-turns.js';
 import type { StrategyEnd } from '../jobs/answered.js';
 import type { BackgroundPart } from '../jobs/background-part.js';
+import type { Bill } from '../jobs/bill.js';
 import type { Job } from '../jobs/job.js';
 import type { JobFeatures, PreparedJob } from '../jobs/job-features.js';
 import type { JobObserver } from '../jobs/job-observer.js';
@@ -21,7 +22,6 @@ import type { ClientRules, JobRank } from '../jobs/ticket.js';
 import type { WebSearcher } from '../jobs/web-searcher.js';
 import type { BannerRows } from '../lifecycle/banner.js';
 import { type Counts, sumCounts } from '../store/contract/store.js';
-import type { Bill } from '../store/contract/usage.js';
 import type {
   CreatePrimaryPart,
   EndedBackgroundJob,

@@ -34,6 +34,7 @@ import type { ConversationChanges, ReadableConversations, StoreProvider } from '
 import type { AnswerTurns, TranslateTurn } from '../jobs/answer-turns.js';
 import type { StrategyEnd } from '../jobs/answered.js';
 import type { BackgroundPart } from '../jobs/background-part.js';
+import type { Bill } from '../jobs/bill.js';
 import type { Job } from '../jobs/job.js';
 import type { JobEntry } from '../jobs/job-entry.js';
 import type { PreparedJob } from '../jobs/job-features.js';
@@ -51,7 +52,6 @@ import type { Front } from '../lifecycle/front.js';
 import type { Host } from '../lifecycle/host.js';
 import type { Counts, Store } from '../store/contract/store.js';
 import type { StoreTable } from '../store/contract/store-table.js';
-import type { Bill } from '../store/contract/usage.js';
 import type { TokenCounter } from '../threads/token-counter.js';
 import type { Addresses } from '../workers/addresses.js';
 import type { FeatureHooks } from './feature-hooks.js';
@@ -110,7 +110,7 @@ export interface PrimaryCore {
   readonly host: Pick<Host, 'termination' | 'clock' | 'random' | 'product' | 'heap' | 'searchPath' | 'defects'> & {
     readonly log: Logger<string>;
   };
-  readonly store: Pick<Store, 'usage' | 'upkeep' | 'isShared'>;
+  readonly store: Pick<Store, 'upkeep' | 'isShared'>;
   readonly clients: Pick<
     Clients,
     'hasAccess' | 'optionsOf' | 'recordPerson' | 'recordJobGroups' | 'keyClients' | GroupMembers | KeyMembers

@@ -2,8 +2,8 @@ import { setNewest } from '../../shared/bounded-map.js';
 import { attachmentsIn, attachmentTokens, messageTexts } from '../../shared/text/turns.js';
 import type { Adapter, Turn } from '../cli/contract/adapter.js';
 import type { TurnUse } from '../cli/process/open-turn.js';
-import { type Charge, noCharge } from '../store/contract/usage.js';
 import { estimateTokens } from '../threads/token-counter.js';
+import { type Charge, noCharge } from './bill.js';
 
 /** A turn, and the process that ran it. */
 export interface UsedTurn {

@@ -1,7 +1,7 @@
 import type { JobEnd, JobRequest, PassReason, ToolRound } from '../../shared/job.js';
 import type { ModelSizes } from '../cli/contract/model-rules.js';
 import type { Route } from '../cli/route.js';
-import type { Bill } from '../store/contract/usage.js';
+import type { Bill } from './bill.js';
 
 /** Receiver of the events of jobs, for metrics, usage and the log. */
 export interface JobObserver {

@@ -4,7 +4,7 @@ import type { DoorNames } from '../../shared/features/feature.js';
 import { type JobEnd, type JobRequest, operations, outcomes, type ToolRound, toolRounds } from '../../shared/job.js';
 import { counter, type Figures, histogram } from '../../shared/metrics.js';
 import { bytesOfImages } from '../../shared/text/turns.js';
-import type { Bill } from '../store/contract/usage.js';
+import type { Bill } from '../jobs/bill.js';
 import { addMetric } from './state-metrics.js';
 
 /** Jobs refused since the start, by the limit that refused them. */

@@ -9,8 +9,8 @@ import type { CliObserver } from '../cli/contract/observer.js';
 import type { ModelCli } from '../cli/model-cli.js';
 import type { LearnedSizes } from '../cli/model-sizes.js';
 import type { FeatureHooks } from '../features/feature-hooks.js';
+import type { Bill } from '../jobs/bill.js';
 import type { JobObserver } from '../jobs/job-observer.js';
-import type { Bill } from '../store/contract/usage.js';
 import type { SharedHandlers } from '../workers/worker-handle.js';
 import type { ClientMetrics, JobMetrics } from './job-metrics.js';
 

@@ -1,7 +1,6 @@
 import { invalid } from '../../shared/errors.js';
 import type { ConversationJournal } from './contract/conversations.js';
 import type { Store, StoreUpkeep } from './contract/store.js';
-import type { UsageStore } from './contract/usage.js';
 
 export const noJournal: ConversationJournal = {
   restore: async function* () {},
@@ -9,8 +8,6 @@ export const noJournal: ConversationJournal = {
   remove: async () => {},
   forget: () => {},
 };
-
-const noUsageStore: UsageStore = { restore: async function* () {}, add: async () => {}, report: null };
 
 const noUpkeep: StoreUpkeep = {
   backup: async () => {
@@ -24,11 +21,10 @@ const noUpkeep: StoreUpkeep = {
   copies: async () => [],
 };
 
-/** Store of a service that stores nothing: a restart loses all conversations and the usage. */
+/** Store of a service that stores nothing: a restart loses all conversations. */
 export const noStore: Store = {
   kind: 'memory',
   conversations: noJournal,
-  usage: noUsageStore,
   upkeep: noUpkeep,
   isShared: false,
   isUp: true,

@@ -1,6 +1,9 @@
 import { z } from 'zod';
 import { limitKinds } from '../client.js';
-import { periods } from '../days.js';
+
+/** Periods of a limit, in UTC. A week begins on Monday. */
+export const periods = ['day', 'week', 'month'] as const;
+export type CalendarPeriod = (typeof periods)[number];
 
 const amount = z.strictObject({
   max: z.number().positive(),

@@ -77,14 +77,14 @@ export async function loadConfig(
   const [featurePorts, ownPorts] = [portsOf(features, featureValues), ownPortsOf(features, featureValues)];
   const hasPeople = features.some((each) => each.identifiesPeople?.(featureValues));
   const featureSettings = featureSettingsOf(features, featureValues);
-  const { store } = featureSettings;
+  const { store, namedStateFolder } = featureSettings;
   const facts = { values: parsed, store, requestHeaders: headersOf(features), ...linesOf(keys) };
   faults.push(...contradictions(parsed, keys, hasPeople, families));
   faults.push(...clisFaults(parsed, families), ...portFaults(parsed, [...ownPorts, ...featurePorts]));
   faults.push(...features.flatMap((each) => each.findFaults(featureValues, facts)));
   if (faults.length > 0 || keys === null) throw new ConfigFault(faults, unknown);
   const values = parsed as Values;
-  const stateFolder = stateFolderOf(env, values);
+  const stateFolder = namedStateFolder ?? stateFolderOf(env);
   const { apiKeys, namedKeys, personLines, groupLines, lineFaults } = keys;
   const needsKey = keys.needsKey || hasPeople;
   const found = await findInFiles(env, files, features, { store, stateFolder, needsKey, keyOptions });
@@ -221,11 +221,11 @@ function stateFiles(stateFolder: string | null) {
   return { stateFolder, firstStartFile: fileOf('first-start'), modelSizesFile: fileOf('model-sizes.json') };
 }
 
-/** Returns the folder of the variable, of systemd or of the user; null if there is none. */
-function stateFolderOf(env: Environment, { MODEL_API_STATE_FOLDER: named }: Values): string | null {
+/** Returns the folder of systemd or of the user; null if there is none. */
+function stateFolderOf(env: Environment): string | null {
   const [unitFolder] = env.STATE_DIRECTORY?.split(':') ?? [];
   const userFolder = env.XDG_STATE_HOME || (env.HOME && join(env.HOME, '.local', 'state'));
-  const folder = named ?? (unitFolder || (userFolder && join(userFolder, 'prompt-relay')));
+  const folder = unitFolder || (userFolder && join(userFolder, 'prompt-relay'));
   return folder && isAbsolute(folder) ? folder : null;
 }
 

@@ -29,6 +29,8 @@ interface FeatureVariable {
 /** Values of variables of features that the core or other features read. */
 export interface FeatureSettings {
   readonly store: StorePlace;
+  /** Folder for files of the service; null for the folder of systemd or of the user. */
+  readonly namedStateFolder: string | null;
   /** Background jobs that may wait. */
   readonly maxJobs: number;
   /** Time for which an ended background job is stored. */
@@ -45,7 +47,7 @@ export interface FeatureSettings {
 
 /** Values of these settings if the features that have their variables are absent. */
 export const absentSettings: FeatureSettings = {
-  ...{ store: memoryPlace, tools: 'off', sampling: 'off', cgroup: 'off', readBack: false },
+  ...{ store: memoryPlace, namedStateFolder: null, tools: 'off', sampling: 'off', cgroup: 'off', readBack: false },
   ...{ maxJobs: 0, jobTtlMs: 86_400_000 },
 };
 

@@ -2,7 +2,6 @@ import type { z } from 'zod';
 import { logFormats } from '../log/text.js';
 import { claudeFamily, cliSchemas } from './clis.js';
 import {
-  absolutePath,
   cidrs,
   command,
   flag,
@@ -54,7 +53,6 @@ export const variables = {
   MODEL_API_KEY: [null, text, null],
   MODEL_API_KEY_FILE: [null, text, null],
   MODEL_API_KEYS_FILE: ['keysFile', text, null],
-  MODEL_API_STATE_FOLDER: [null, absolutePath, null],
   MODEL_API_METRICS_AUTH: ['metricsAuth', flag, 'false'],
   MODEL_API_LOCAL_USERS: ['localUsers', oneOf(localUserModes), process.platform === 'linux' ? 'identify' : 'off'],
   MODEL_API_ALLOWED_USERS: ['allowedUsers', userNames, ''],

@@ -1,7 +1,8 @@
+import type { StoringCore } from '../../../src/features/stores/contract/full-store.js';
+import type { UsageStore } from '../../../src/features/stores/contract/usage.js';
 import { memoryStore } from '../../../src/features/stores/memory/memory-store.js';
 import { UsagePart } from '../../../src/features/usage/primary.js';
 import type { PrimaryCore } from '../../../src/primary/features/feature.js';
-import type { UsageStore } from '../../../src/primary/store/contract/usage.js';
 import type { ClientText } from '../../../src/shared/client.js';
 import type { Clock } from '../../../src/shared/clock.js';
 import type { FakeClock } from '../basics/fake-clock.js';
@@ -27,7 +28,7 @@ export function usagePart(
     config: { store: { kind: usage === null ? 'memory' : 'sqlite' } },
     limitUsesOf,
   };
-  return new UsagePart(core as unknown as PrimaryCore);
+  return new UsagePart(core as unknown as StoringCore);
 }
 
 /** Store of usage in memory, which survives the parts that use it. */

@@ -1,7 +1,8 @@
 import { AnswerLog } from '../../../src/features/background/event-log.js';
 import type { FullStore } from '../../../src/features/stores/contract/full-store.js';
 import type { ResponseLimits } from '../../../src/features/stores/contract/responses.js';
-import { noCharge, type UsageDelta } from '../../../src/primary/store/contract/usage.js';
+import type { UsageDelta } from '../../../src/features/stores/contract/usage.js';
+import { noCharge } from '../../../src/primary/jobs/bill.js';
 import { type ClientText, holderOf, noClient } from '../../../src/shared/client.js';
 import { sameNames } from '../basics/identities.js';
 import { recordedAnswer } from '../jobs/claims.js';

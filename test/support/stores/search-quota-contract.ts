@@ -3,7 +3,7 @@ import type { FullStore } from '../../../src/features/stores/contract/full-store
 import { UsageJournal } from '../../../src/features/usage/journal.js';
 import { UsageLedger } from '../../../src/features/usage/ledger.js';
 import { RecentUsage } from '../../../src/features/usage/recent-usage.js';
-import { noBill } from '../../../src/primary/store/contract/usage.js';
+import { noBill } from '../../../src/primary/jobs/bill.js';
 import type { ClientText } from '../../../src/shared/client.js';
 import { systemClock } from '../../../src/shared/clock.js';
 import { sameSearchLimit } from '../basics/limits.js';

@@ -16,9 +16,9 @@ import { plainLaunch } from '../../../src/primary/cli/contract/adapter.js';
 import { mayServe } from '../../../src/primary/cli/pool/fitting.js';
 import { FairShare, type Sharer } from '../../../src/primary/fairness/fair-share.js';
 import { SeenClients } from '../../../src/primary/health/evidence.js';
+import { noBill } from '../../../src/primary/jobs/bill.js';
 import { tenantOf } from '../../../src/primary/jobs/job-processes.js';
 import { ClientMetrics } from '../../../src/primary/observe/job-metrics.js';
-import { noBill } from '../../../src/primary/store/contract/usage.js';
 import {
   type ClientText,
   holderOf,

@@ -8,10 +8,12 @@ import type { JobStore } from './jobs.js';
 import type { ResponseStore } from './responses.js';
 import type { SharedText } from './shared-text.js';
 import type { StoreTables } from './tables.js';
+import type { UsageStore } from './usage.js';
 
 /** Store with the contents of all features. Each kind of stores is one. */
 export interface FullStore extends Store {
   readonly jobs: JobStore;
+  readonly usage: UsageStore;
   /** Recorded answers, which repeated requests get. */
   readonly answers: AnswerStore;
   /** Stored responses of the Responses API. */

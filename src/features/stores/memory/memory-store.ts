@@ -33,6 +33,7 @@ import {
 } from '../contract/responses.js';
 import type { SharedJobs } from '../contract/shared-jobs.js';
 import type { TableRow } from '../contract/tables.js';
+import type { UsageStore } from '../contract/usage.js';
 import { AnswerShares, isExpired } from '../shares/answer-shares.js';
 import { ResponseIndex } from '../shares/response-index.js';
 import { MemoryFiles } from './memory-files.js';
@@ -52,10 +53,13 @@ export function memoryStore(declared: readonly StoreTable[]): FullStore {
   return {
     ...noStore,
     jobs: new MemoryJobs(),
+    usage: noUsageStore,
     ...{ answers, responses, tables, files, openText: () => null },
     upkeep: memoryUpkeep(removable, tables.values(), { response: responses, answer: answers }),
   };
 }
+
+const noUsageStore: UsageStore = { restore: async function* () {}, add: async () => {}, report: null };
 
 /** A store whose entries of one client can be removed. `removeOf` returns their number. */
 interface RemovableOfClient {

@@ -2,7 +2,6 @@ import type { StoreBackup, StoreReport } from '../../../shared/api/store.js';
 import type { ClientText } from '../../../shared/client.js';
 import type { Config } from '../../../shared/config/config.js';
 import type { ConversationJournal } from './conversations.js';
-import type { UsageStore } from './usage.js';
 
 /** Name of an operation in the metrics of the store: one of the core, such as `commit`, or the `rowName` of a table. */
 export type StoreOperation = string;
@@ -28,7 +27,6 @@ export const silentObserver: StoreObserver = {
 export interface Store {
   readonly kind: string;
   readonly conversations: ConversationJournal;
-  readonly usage: UsageStore;
   readonly upkeep: StoreUpkeep;
   /** Whether the last write succeeded. */
   readonly isUp: boolean;

@@ -1,5 +1,5 @@
 import { failedBy } from '../../../../src/features/acp/opening.js';
-import type { RpcError } from '../../../../src/primary/cli/adapters/common/json-rpc.js';
+import type { RpcError } from '../../../../src/features/protocols/json-rpc.js';
 import type { Turn } from '../../../../src/primary/cli/contract/adapter.js';
 import { turnOf } from '../../../support/agents/acp-lines.js';
 

@@ -1,7 +1,7 @@
 import type { LimitedUse } from '../../../../src/features/budgets/limited-uses.js';
 import type { Budget } from '../../../../src/features/budgets/options.js';
 import type { UsageRow } from '../../../../src/features/usage/report-form.js';
-import type { Charge } from '../../../../src/primary/store/contract/usage.js';
+import type { Charge } from '../../../../src/primary/jobs/bill.js';
 import { withResolvers } from '../../../../src/shared/async.js';
 import { type ClientText, holderOf } from '../../../../src/shared/client.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';

@@ -1,7 +1,7 @@
 import { createBudgets } from '../../../../src/features/budgets/primary.js';
 import { Clients } from '../../../../src/primary/access/clients.js';
 import type { PrimaryCore } from '../../../../src/primary/features/feature.js';
-import { type Bill, noBill } from '../../../../src/primary/store/contract/usage.js';
+import { type Bill, noBill } from '../../../../src/primary/jobs/bill.js';
 import type { ClientText } from '../../../../src/shared/client.js';
 import { digestOf } from '../../../../src/shared/config/api-keys.js';
 import { readKeysFile } from '../../../../src/shared/config/keys-file.js';

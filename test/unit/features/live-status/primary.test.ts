@@ -1,7 +1,7 @@
 import { createLiveStatus } from '../../../../src/features/live-status/primary.js';
 import type { calls } from '../../../../src/features/live-status/shared.js';
 import type { PrimaryCore } from '../../../../src/primary/features/feature.js';
-import { noBill } from '../../../../src/primary/store/contract/usage.js';
+import { noBill } from '../../../../src/primary/jobs/bill.js';
 import type { StatusBody } from '../../../../src/shared/api/status.js';
 import type { Handlers } from '../../../../src/shared/ipc/peer.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';

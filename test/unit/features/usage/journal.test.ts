@@ -1,7 +1,7 @@
+import type { Period, UsageDelta, UsageStore } from '../../../../src/features/stores/contract/usage.js';
 import { UsageJournal } from '../../../../src/features/usage/journal.js';
 import { UsageLedger } from '../../../../src/features/usage/ledger.js';
-import type { Period, UsageDelta, UsageStore } from '../../../../src/primary/store/contract/usage.js';
-import { noBill } from '../../../../src/primary/store/contract/usage.js';
+import { noBill } from '../../../../src/primary/jobs/bill.js';
 import { storeUnavailable } from '../../../../src/shared/errors.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { settled } from '../../../support/basics/settled.js';

@@ -1,11 +1,6 @@
+import type { Period, UsageDelta } from '../../../../src/features/stores/contract/usage.js';
 import { UsageLedger } from '../../../../src/features/usage/ledger.js';
-import {
-  type Bill,
-  noBill,
-  noCharge,
-  type Period,
-  type UsageDelta,
-} from '../../../../src/primary/store/contract/usage.js';
+import { type Bill, noBill, noCharge } from '../../../../src/primary/jobs/bill.js';
 import type { ClientText } from '../../../../src/shared/client.js';
 import { outcomes } from '../../../../src/shared/job.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';

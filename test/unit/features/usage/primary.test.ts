@@ -1,5 +1,5 @@
-import type { UsageDelta } from '../../../../src/primary/store/contract/usage.js';
-import { noBill } from '../../../../src/primary/store/contract/usage.js';
+import type { UsageDelta } from '../../../../src/features/stores/contract/usage.js';
+import { noBill } from '../../../../src/primary/jobs/bill.js';
 import type { ClientText } from '../../../../src/shared/client.js';
 import { storeUnavailable } from '../../../../src/shared/errors.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';

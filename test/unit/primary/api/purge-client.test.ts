@@ -1,7 +1,7 @@
 import { Removals } from '../../../../src/primary/access/removals.js';
 import { type PurgedParts, purgeClient, storeUpkeep } from '../../../../src/primary/api/purge-client.js';
+import { noBill } from '../../../../src/primary/jobs/bill.js';
 import type { StoreUpkeep } from '../../../../src/primary/store/contract/store.js';
-import { noBill } from '../../../../src/primary/store/contract/usage.js';
 import { noStore } from '../../../../src/primary/store/memory-store.js';
 import type { OperatorAct } from '../../../../src/shared/acts.js';
 import type { ClientText } from '../../../../src/shared/client.js';

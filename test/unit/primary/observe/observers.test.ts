@@ -1,9 +1,9 @@
 import { Registry } from 'prom-client';
 import { LearnedSizes } from '../../../../src/primary/cli/model-sizes.js';
 import { FeatureHooks } from '../../../../src/primary/features/feature-hooks.js';
+import { noBill } from '../../../../src/primary/jobs/bill.js';
 import { ClientMetrics, JobMetrics } from '../../../../src/primary/observe/job-metrics.js';
 import { observeJobs } from '../../../../src/primary/observe/observers.js';
-import { noBill } from '../../../../src/primary/store/contract/usage.js';
 import { type CliReason, callerDied } from '../../../../src/shared/errors.js';
 import type { JobFailed } from '../../../../src/shared/job.js';
 import { LogBook } from '../../../support/basics/log-book.js';

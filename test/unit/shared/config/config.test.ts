@@ -61,7 +61,13 @@ function seconds(key: keyof Config, min: number, max: number): Expectation {
 
 /** Variables of features with the same rules as those of the core. */
 const ofFeatures = [
-  ...(['MODEL_API_STORE', 'MODEL_API_MAX_JOBS', 'MODEL_API_JOB_TTL_SECONDS', 'MODEL_API_READ_BACK'] as const),
+  ...([
+    'MODEL_API_STORE',
+    'MODEL_API_STATE_FOLDER',
+    'MODEL_API_MAX_JOBS',
+    'MODEL_API_JOB_TTL_SECONDS',
+    'MODEL_API_READ_BACK',
+  ] as const),
   ...(['MODEL_API_CONSOLE', 'MODEL_API_TOOLS', 'MODEL_API_SAMPLING'] as const),
   ...(['MODEL_API_AGENT_PORT', 'MODEL_API_CGROUP', 'MODEL_API_CLI_MEMORY_MB'] as const),
 ];
@@ -373,6 +379,7 @@ describe('The configuration', () => {
       namedKeys: [],
       groupLines: [],
       stateFolder: null,
+      namedStateFolder: null,
       firstStartFile: null,
       modelSizesFile: null,
       personLines: [],

@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
-import { type Lookup, limitedLookup } from '../../../src/shared/limited-lookup.js';
-import { until } from '../../support/basics/until.js';
+import { type Lookup, limitedLookup } from '../../../../src/features/protocols/limited-lookup.js';
+import { until } from '../../../support/basics/until.js';
 
 /** Looks up a name; resolves with its address, or with the message of the error. */
 function found(lookup: Lookup, name: string, all = false): Promise<unknown> {

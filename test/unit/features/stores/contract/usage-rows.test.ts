@@ -1,5 +1,6 @@
-import { noCharge, type UsageDelta } from '../../../../../src/primary/store/contract/usage.js';
-import { byMonth, foldDays, UsageRows } from '../../../../../src/primary/store/contract/usage-rows.js';
+import type { UsageDelta } from '../../../../../src/features/stores/contract/usage.js';
+import { byMonth, foldDays, UsageRows } from '../../../../../src/features/stores/contract/usage-rows.js';
+import { noCharge } from '../../../../../src/primary/jobs/bill.js';
 import type { ClientText } from '../../../../../src/shared/client.js';
 
 const figures = { jobs: { ok: 1 } as UsageDelta['jobs'], refused: 0, ...noCharge, modelMs: 0 };

@@ -5,7 +5,7 @@ import {
   rpcNotification,
   rpcRequest,
   rpcResult,
-} from '../../../../../../src/primary/cli/adapters/common/json-rpc.js';
+} from '../../../../src/features/protocols/json-rpc.js';
 
 describe('A line of JSON-RPC', () => {
   it.each([

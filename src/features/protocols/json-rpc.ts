@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { jsonOf } from './lines.js';
+import { jsonOf } from '../../primary/cli/adapters/common/lines.js';
 
 /** JSON-RPC 2.0 with one message per line. The field `jsonrpc` is not checked, because some programs omit it. */
 

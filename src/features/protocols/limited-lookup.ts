@@ -1,7 +1,7 @@
 import type { LookupAddress } from 'node:dns';
 import { lookup } from 'node:dns/promises';
 import type { RequestOptions } from 'node:http';
-import { atMost } from './async.js';
+import { atMost } from '../../shared/async.js';
 
 /** Largest number of names that are looked up at once: each occupies a thread that reads of files need, too. */
 const maxLookups = 2;

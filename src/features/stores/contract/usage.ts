@@ -1,13 +1,9 @@
+import { type FigureAmount, sumOf } from '../../../primary/jobs/bill.js';
 import type { UsageName } from '../../../shared/client.js';
 import { timestamp } from '../../../shared/clock.js';
-import { lastDayOf } from '../../../shared/days.js';
 import type { Outcome } from '../../../shared/job.js';
-import {
-  type UsageFigure,
-  type UsageFigureTable,
-  usageFigureNames,
-  usageFigures,
-} from '../../../shared/tables/usage-figures.js';
+import { type UsageFigure, usageFigureNames, usageFigures } from '../../../shared/tables/usage-figures.js';
+import { lastDayOf } from './days.js';
 
 /** Number of days, counting today, whose usage is stored by day. Older days are added to their month. */
 export const maxDays = 90;
@@ -21,8 +17,6 @@ export interface Period {
   readonly until: string | null;
 }
 
-/** Amount of a figure. A cost is null if none was reported, which is not a cost of 0. */
-type FigureAmount<N extends UsageFigure> = UsageFigureTable[N]['unit'] extends 'usd' ? number | null : number;
 export type UsageAmounts = { readonly [N in UsageFigure]: FigureAmount<N> };
 
 /** The usage of one client with one model and account in one day or month, or an increase of it. */
@@ -59,60 +53,12 @@ export interface UsageStore {
   readonly report: ((query: UsageQuery) => Promise<readonly UsageDelta[]>) | null;
 }
 
-type ChargedFigure = { [N in UsageFigure]: UsageFigureTable[N]['isCharged'] extends true ? N : never }[UsageFigure];
-
-/** Usage of a job for limits and usage reports. Parts that the model CLI does not report are estimated, or 0. */
-export type Charge = Pick<UsageAmounts, ChargedFigure>;
-
 /** Returns the amounts that `amountOf` returns for the figures. */
 export function amountsBy(amountOf: (figure: UsageFigure) => number | null): UsageAmounts {
   return Object.fromEntries(usageFigureNames.map((name) => [name, amountOf(name)])) as UsageAmounts;
 }
 
 export const noAmounts = amountsBy((name) => (usageFigures[name].unit === 'usd' ? null : 0));
-
-const chargedFigures = usageFigureNames.filter((name): name is ChargedFigure => usageFigures[name].isCharged);
-
-function chargeBy(amountOf: (figure: ChargedFigure) => number | null): Charge {
-  return Object.fromEntries(chargedFigures.map((name) => [name, amountOf(name)])) as Charge;
-}
-
-export const noCharge = chargeBy((name) => noAmounts[name]);
-
-/** Returns the charge in a record that has more than this. */
-export function chargeIn(record: Charge): Charge {
-  return chargeBy((name) => record[name]);
-}
-
-/** Whether any amount of a charge is more than 0. */
-export function hasCharge(charge: Charge): boolean {
-  return chargedFigures.some((name) => (charge[name] ?? 0) > 0);
-}
-
-/** The charge of a job, with the model, the CLI and the account that it is for. */
-export interface Bill extends Charge {
-  /** Model of the request by its public name; empty for the default model of a CLI. */
-  readonly requested: string;
-  /** Model that the CLI has named in the answer so far; null if it has named none. */
-  readonly reported: string | null;
-  /** Name of the model CLI; empty if no CLI had the job. */
-  readonly cli: string;
-  /** Account as in `UsageDelta`. */
-  readonly account: string;
-  /** Time for which the model CLI had the job, in milliseconds. */
-  readonly modelMs: number;
-}
-
-export const noBill: Bill = { ...noCharge, requested: '', reported: null, cli: '', account: '', modelMs: 0 };
-
-/** Adds two reported amounts; null if both are null, which is not the same as 0. */
-export function sumOf(a: number | null, b: number | null): number | null {
-  return a === null || b === null ? (a ?? b) : a + b;
-}
-
-export function addCharges(a: Charge, b: Charge): Charge {
-  return chargeBy((name) => sumOf(a[name], b[name]));
-}
 
 /** Adds the amounts of `more` to a row. */
 export function addUsage(row: UsageDelta, more: UsageDelta): UsageDelta {

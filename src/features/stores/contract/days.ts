@@ -1,6 +1,4 @@
-/** Periods of a limit, in UTC. A week begins on Monday. */
-export const periods = ['day', 'week', 'month'] as const;
-export type CalendarPeriod = (typeof periods)[number];
+import type { CalendarPeriod } from '../../../shared/api/limit-use.js';
 
 /** Returns the last day of a month such as `2026-01`. */
 export function lastDayOf(month: string): string {

@@ -1,6 +1,11 @@
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { AnswerTooLarge, connectionFault, sendPost, textOfAnswer } from '../../../src/shared/outgoing-post.js';
+import {
+  AnswerTooLarge,
+  connectionFault,
+  sendPost,
+  textOfAnswer,
+} from '../../../../src/features/protocols/outgoing-post.js';
 
 const { signal } = new AbortController();
 

@@ -1,4 +1,4 @@
-import { lastDayOf, periodEnd, periodStart } from '../../../src/shared/days.js';
+import { lastDayOf, periodEnd, periodStart } from '../../../../../src/features/stores/contract/days.js';
 
 it.each([
   ['2026-01', '2026-01-31'],

@@ -1,4 +1,4 @@
-import { sumOf } from '../../../../../src/primary/store/contract/usage.js';
+import { sumOf } from '../../../../src/primary/jobs/bill.js';
 
 it.each([
   [null, null, null],
