@@ -203,7 +203,7 @@ function connectParts(parts: Parts, signals: PartSignals): void {
   });
   signals.on('cli-checked', (entry) => {
     const shared = clis.find((cli) => cli.name === entry.cli && !isPersonal(cli));
-    if (entry.account === shared?.account?.name) parts.banner.showCheck(entry);
+    if (entry.account === shared?.names.account) parts.banner.showCheck(entry);
   });
   signals.on('logins-changed', (removed) => {
     applyLogins(parts, removed);
@@ -316,7 +316,7 @@ function createModels(
     logCheck(entry, names.clis.length > 1, log);
   };
   const context: CliContext = {
-    observerOf: (cli) => observeCli(cli, metrics.cliOf(cli.name, cli.accountName), log),
+    observerOf: (cli) => observeCli(cli, metrics.cliOf(cli.names), log),
     onChecked,
     onCircuit: (status) => signals.send('circuit-changed', status),
     waitingJobs: (cli) => signals.send('list-waiting-jobs', cli),

@@ -61,17 +61,25 @@ export const readinessTriggers = ['start', 'interval', 'forced', 'failure'] as c
 /** Cause of a check. `failure`: a suspicious failure of a job, or a successful job after such a failure. */
 export type ReadinessTrigger = (typeof readinessTriggers)[number];
 
-/** Result of one check. `unknown` is the state before the first check. */
-export interface ReadinessEntry {
+/** Names of a login of a model CLI, as logs, metrics and bodies have them. */
+export interface LoginNames {
+  readonly cli: string;
+  /** Name of the account; missing for the login of the service. */
+  readonly account?: string;
+}
+
+/** Returns the name of a login in one text, such as `claude@team`. */
+export function loginLabel(cli: string, account: string | null | undefined): string {
+  return account == null ? cli : `${cli}@${account}`;
+}
+
+/** Result of one check. `unknown` is the state before the first check. `adapter` is the kind of the CLI. */
+export interface ReadinessEntry extends LoginNames {
   readonly status: (typeof readinessStatuses)[number];
   /** Start of the check, in milliseconds since the epoch; null before the first check. */
   readonly checkedAt: number | null;
   readonly durationMs: number;
   readonly trigger: ReadinessTrigger;
-  /** Name of the CLI; `adapter` is its kind. */
-  readonly cli: string;
-  /** Name of the account, if it has one. */
-  readonly account?: string;
   readonly adapter: string;
   readonly version: string | null;
   readonly error: string | null;

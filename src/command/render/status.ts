@@ -6,6 +6,7 @@ import type {
   ReasonBody,
   RenewalFaultBody,
 } from '../../shared/api/health.js';
+import { loginLabel } from '../../shared/health.js';
 import { formatCount, formatDuration, formatNumber, shellWord, wrapped } from '../../shared/text/format.js';
 import { escaped, type Paint, plain } from '../../shared/text/paint.js';
 import type { ServiceSnapshot, Totals, TotalsChange } from '../base/snapshot.js';
@@ -84,7 +85,7 @@ function fileText({ name, modified_at: at, faults }: FileBody, now: number, pain
 
 /** Formats why renewals or rewindings fail, and when the last pause ends. */
 function renewalLine({ cli, account, message, until }: RenewalFaultBody, now: number, paint: Paint): string {
-  const name = account === undefined ? cli : `${cli}@${account}`;
+  const name = loginLabel(cli, account);
   const next = until === null ? '' : `; the last pause ends in ${untilText(until, now)}`;
   return paint.yellow(`${escaped(name)}: ${escaped(message)}${next}`);
 }
@@ -179,7 +180,7 @@ export function clisOf({ readiness }: HealthBody): readonly ReadinessBody[] {
 
 export function readinessLine(readiness: ReadinessBody, now: number, paint: Paint): string {
   const { cli, account, adapter, version } = readiness;
-  const label = account === undefined ? (cli ?? adapter) : `${cli}@${account}`;
+  const label = loginLabel(cli ?? adapter, account);
   const words = [label, cli === undefined || cli === adapter ? '' : adapter, version ?? ''];
   const name = escaped(words.filter((word) => word !== '').join(' '));
   if (readiness.checked_at === null) return `${name}: ${paint.yellow('not checked yet')}`;

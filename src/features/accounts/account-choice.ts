@@ -1,10 +1,9 @@
+import type { Account } from '../../primary/cli/model-cli.js';
 import { type ClientText, holderOf, optionHolder } from '../../shared/client.js';
 
-/** Account of a model CLI as the choice sees it. */
-export interface OwnedAccount {
-  /** Name of the account; empty for the login of the service itself. */
-  readonly name: string;
-  readonly owners: readonly ClientText[];
+/** Login of a model CLI as the choice sees it. */
+interface OwnedLogin {
+  readonly account: Pick<Account, 'name' | 'owners'>;
 }
 
 /** State of an account that decides which of several eligible ones serves a job. */
@@ -42,19 +41,19 @@ interface PickedAccount<A> {
  * `keyAccounts`: names in the key of the client; null if it names none. `isElsewhere`: whether another CLI has the
  * account. If a key names only accounts of other CLIs, it does not limit this CLI; an unknown name does.
  */
-export function eligibleAccounts<A extends OwnedAccount>(
+export function eligibleAccounts<A extends OwnedLogin>(
   client: ClientText,
   accounts: readonly A[],
   keyAccounts: readonly string[] | null,
   isElsewhere: (name: string) => boolean,
 ): readonly A[] {
   for (const owner of new Set([client, optionHolder(client), holderOf(client)])) {
-    const owned = accounts.filter(({ owners }) => owners.includes(owner));
+    const owned = accounts.filter(({ account }) => account.owners.includes(owner));
     if (owned.length > 0) return owned;
   }
-  const isOpen = ({ owners }: A) => owners.length === 0;
+  const isOpen = ({ account }: A) => account.owners.length === 0;
   if (keyAccounts === null || keyAccounts.every(isElsewhere)) return accounts.filter(isOpen);
-  return keyAccounts.flatMap((name) => accounts.filter((account) => account.name === name && isOpen(account)));
+  return keyAccounts.flatMap((name) => accounts.filter((each) => each.account.name === name && isOpen(each)));
 }
 
 /**

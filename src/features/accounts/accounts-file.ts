@@ -1,4 +1,5 @@
 import { isAbsolute, normalize } from 'node:path';
+import type { Account } from '../../primary/cli/model-cli.js';
 import { type ClientText, clientText, ssoClient } from '../../shared/client.js';
 import { shellWords } from '../../shared/config/clis.js';
 import { personName } from '../../shared/config/people.js';
@@ -6,7 +7,7 @@ import { accountNamePattern } from '../../shared/config/values.js';
 import { nearest } from '../../shared/text/nearest.js';
 
 /** Account of a model CLI, as a line of the accounts file describes it. */
-export interface AccountLine {
+export interface AccountLine extends Account {
   readonly name: string;
   /** Name of its model CLI, or the kind of that CLI. */
   readonly cli: string;
@@ -14,25 +15,14 @@ export interface AccountLine {
   readonly home: string | null;
   /** Absolute path of the file with the token; null if the login is in a HOME. */
   readonly tokenFile: string | null;
-  /** Clients that the account serves, such as `key ada`; if empty, it serves clients without an account. */
-  readonly owners: readonly ClientText[];
-  /** Maximum number of running jobs; null if only the slots and the CLI limit them. */
-  readonly maxRunning: number | null;
-  /** Whether it serves only while the others that a client may use cannot. */
-  readonly isSpare: boolean;
   /** Number of the line in the file. */
   readonly line: number;
 }
 
 /** Account whose line has a fault. It serves nobody, and no other account replaces it. */
-export interface ClosedAccount {
-  readonly name: string;
+export interface ClosedAccount extends Pick<AccountLine, 'name' | 'owners' | 'line'> {
   /** Name or kind of its model CLI; null if the line has none. */
   readonly cli: string | null;
-  /** Clients that the line names. */
-  readonly owners: readonly ClientText[];
-  /** Number of the line in the file. */
-  readonly line: number;
 }
 
 /** Accounts in the order of the file, and all faults of the file, each with the number of its line. */

@@ -190,7 +190,7 @@ export class CliAccounts implements Logins {
       const accountsOfCli = named.filter(({ name }) => name === cli.name);
       const isOpen = ({ owners }: Pick<AccountLine, 'owners'>) => owners.length === 0;
       const closedOfCli = this.#closed.filter((each) => this.#mayBeOf(each, cli));
-      const hasOpen = accountsOfCli.some(({ account }) => account && isOpen(account)) || closedOfCli.some(isOpen);
+      const hasOpen = accountsOfCli.some(({ account }) => isOpen(account)) || closedOfCli.some(isOpen);
       cli.isServing = !hasOpen;
       cli.pool.keepsNoSessions = hasOpen;
       return hasOpen ? accountsOfCli : [cli, ...accountsOfCli];
@@ -214,7 +214,7 @@ export class CliAccounts implements Logins {
    */
   choose(cli: ModelCli, { client, sessionId, circuit, account }: AccountJob) {
     const all = this.#eligible(cli, client);
-    const eligible = account === null ? all : all.filter((each) => each.accountName === account);
+    const eligible = account === null ? all : all.filter((each) => each.account.name === account);
     if (this.#named.size === 0) return eligible[0] === undefined ? null : { cli: eligible[0] };
     const id = sessionId();
     const last = id === null ? undefined : this.#lastTurns.get(id);
@@ -225,8 +225,8 @@ export class CliAccounts implements Logins {
       hasSession: id !== null && each.pool.hasSessionOf(id),
       hadTurn: turns !== null && last === each.label,
       jobs: each.jobs,
-      maxRunning: each.account?.maxRunning ?? null,
-      isSpare: each.account?.isSpare ?? false,
+      maxRunning: each.account.maxRunning,
+      isSpare: each.account.isSpare,
       share: turns && { turn: turns.nextOf(each), weight: this.#weightOf(each, circuit) },
     }));
     const hasLost = last !== undefined && !eligible.some(({ label }) => label === last);
@@ -270,9 +270,9 @@ export class CliAccounts implements Logins {
       const named = this.#named.get(name);
       return named !== undefined && named.cli.name !== cli.name;
     };
-    const owned = accounts.map((each) => ({ cli: each, name: each.accountName, owners: each.account?.owners ?? [] }));
-    const closed = this.#closed.filter((each) => this.#mayBeOf(each, cli)).map((each) => ({ ...each, cli: null }));
-    return eligibleAccounts(client, [...owned, ...closed], keyAccounts, isElsewhere).flatMap((each) => each.cli ?? []);
+    const closed = this.#closed.filter((each) => this.#mayBeOf(each, cli)).map((account) => ({ account }));
+    const eligible = eligibleAccounts(client, [...accounts, ...closed], keyAccounts, isElsewhere);
+    return eligible.filter((each) => each instanceof ModelCli);
   }
 
   /** Whether a closed account may be one of this CLI: its line names the name or the kind of the CLI, or no CLI of the service. */
@@ -297,10 +297,9 @@ export class CliAccounts implements Logins {
 
   /** Returns where the logins are that other accounts must not read. */
   #placesWith(accounts: readonly PreparedAccount[]): LoginPlace[] {
-    const homes = accounts.map(({ line, realHome }) => ({ account: line.name, path: realHome }));
-    const files = this.#serviceClis.map(({ adapter }) => ({ account: '', path: adapter.login?.path ?? null }));
-    if (homes.length === 0) return [];
-    return [...homes, ...files].flatMap(({ account, path }) => (path === null ? [] : [{ account, path }]));
+    const homes = accounts.flatMap(({ realHome: path }) => (path === null ? [] : [{ path, isOfService: false }]));
+    const files = this.#serviceClis.flatMap(({ adapter: { login } }) => login ?? []);
+    return accounts.length === 0 ? [] : [...homes, ...files.map(({ path }) => ({ path, isOfService: true }))];
   }
 
   #create({ line, realHome, cli: name, adapter, env, cliEnv, token, findFault }: PreparedAccount): ModelCli {
@@ -317,7 +316,7 @@ export class CliAccounts implements Logins {
   /** Starts a CLI. Accounts are started one after another, because each check and each renewal starts the program. */
   #startCli(cli: ModelCli): void {
     this.#started.add(cli);
-    if (cli.account === null) startChecks(cli);
+    if (cli.account.name === null) startChecks(cli);
     else
       this.#checked = this.#checked.then(() => {
         if (!this.#started.has(cli)) return; // it was removed
@@ -358,9 +357,9 @@ export function ownerWarnings(
   const known = new Set(keyClients);
   const isUnknown = (owner: ClientText) => isKey(owner) && !known.has(optionHolder(owner));
   return accounts.flatMap(({ account }) => {
-    const unknown = account?.owners.filter(isUnknown) ?? [];
+    const unknown = account.owners.filter(isUnknown);
     const names = unknown.map((owner) => readClientId(owner).name).join(', ');
-    const text = `MODEL_API_ACCOUNTS_FILE: no API key has the name of an owner of ${account?.name}: ${names}`;
+    const text = `MODEL_API_ACCOUNTS_FILE: no API key has the name of an owner of ${account.name}: ${names}`;
     return unknown.length === 0 ? [] : [text];
   });
 }

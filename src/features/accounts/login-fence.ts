@@ -5,10 +5,9 @@ import type { Containment, ContainmentFactory } from '../../primary/cli/terminat
 
 /** Place of a login. */
 export interface LoginPlace {
-  /** Name of the account; empty for the login of the service. */
-  readonly account: string;
-  /** Real path of its HOME, or of the file with the login of the service. */
+  /** Real path of the HOME of an account, or of a file with a login of the service. */
   readonly path: string;
+  readonly isOfService: boolean;
 }
 
 /** Programs of the host that confine another program with Landlock. */
@@ -126,13 +125,10 @@ export class LoginFence implements Fence {
   }
 
   #enter(account: FencedLogin | null, command: StartCommand): StartCommand {
-    const hidden = this.#hiddenFrom(account?.name ?? '');
+    const isHidden = ({ path, isOfService }: LoginPlace) => (account === null ? !isOfService : path !== account.home);
+    const hidden = this.#places.filter(isHidden).map(({ path }) => path);
     const isUnconfined = account === null && hidden.some((path) => this.isInServiceHome(path));
     return isUnconfined || hidden.length === 0 ? command : fenced(this.#tools, hidden, account?.home ?? null, command);
-  }
-
-  #hiddenFrom(name: string): readonly string[] {
-    return this.#places.flatMap(({ account, path }) => (account === name ? [] : [path]));
   }
 }
 

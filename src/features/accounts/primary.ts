@@ -12,9 +12,9 @@ export const createAccountsPart: CreatePrimaryPart = ({ clis, host: { clock } })
     listAccounts: ({ owner, withOpen }) => accountList(clis, clock, owner, withOpen),
   };
   const read = () => {
-    const named = clis.filter(({ account }) => account !== null);
+    const named = clis.filter(({ account }) => account.name !== null);
     const figuresOf = (name: string) =>
-      named.filter((cli) => cli.name === name).map((cli) => [cli.accountName, weightNow(cli, clock)] as const);
+      named.filter((cli) => cli.name === name).map((cli) => [cli.account.name ?? '', weightNow(cli, clock)] as const);
     return Object.fromEntries(named.map(({ name }) => [name, Object.fromEntries(figuresOf(name))]));
   };
   return { handlers, gauges: [{ name: 'account_weight', ...metrics.account_weight, read }] };
@@ -44,18 +44,19 @@ export function accountList(
 }
 
 function accountBodyOf(cli: PrimaryCore['clis'][number], clock: Pick<Clock, 'now'>): AccountBody {
+  const { account } = cli;
   const { status, checkedAt, error } = cli.health.checks.current;
   return {
-    name: cli.account?.name ?? null,
+    name: account.name,
     cli: cli.name,
-    owners: [...(cli.account?.owners ?? [])],
+    owners: [...account.owners],
     status,
     checked_at: timeOrNull(checkedAt),
     ...(error !== null && { error }),
     needs_login: cli.health.needsLogin,
     jobs: cli.jobs,
-    max_jobs: cli.account?.maxRunning ?? null,
-    spare: cli.account?.isSpare ?? false,
+    max_jobs: account.maxRunning,
+    spare: account.isSpare,
     weight: weightNow(cli, clock),
     last_used_at: timeOrNull(cli.lastUsedAt),
     breaker: breakerBodyOf([cli]),

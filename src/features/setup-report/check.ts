@@ -74,7 +74,7 @@ function contextWithoutJobs(config: Config, host: Host) {
   const observerOf = cliMetrics();
   return {
     redactor,
-    observerOf: ({ name }: { readonly name: string }) => observerOf(name),
+    observerOf: ({ names }: Pick<ModelCli, 'names'>) => observerOf(names),
     onChecked: () => {},
     onCircuit: () => {},
     waitingJobs: () => [],

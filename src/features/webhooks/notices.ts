@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { ModelCli } from '../../primary/cli/model-cli.js';
 import type { LimitAmount, LimitUse } from '../../shared/api/limit-use.js';
 import type { JobForm } from '../../shared/background.js';
 import { setNewest } from '../../shared/bounded-map.js';
@@ -10,10 +11,7 @@ import type { JobEnd, JobRequest } from '../../shared/job.js';
 import type { Notice } from './webhooks.js';
 
 /** State of a model CLI that a notice may be about. */
-export interface WatchedCli {
-  readonly name: string;
-  /** Empty or missing for the login of the service. */
-  readonly accountName?: string;
+export interface WatchedCli extends Pick<ModelCli, 'names' | 'label'> {
   readonly health: { readonly needsLogin: boolean; readonly windows: { readonly current: readonly QuotaWindow[] } };
 }
 
@@ -105,30 +103,23 @@ export class Notices {
     this.#parts.send({ id: `job_${job.id}`, client, type: 'job.ended', data: dataOf(job) });
   }
 
-  #quotaConditions({ name: cli, accountName = '', health }: WatchedCli): Condition[] {
+  #quotaConditions({ names, label, health }: WatchedCli): Condition[] {
     const { host } = this.#parts;
-    const account = accountName === '' ? {} : { account: accountName };
     return health.windows.current.flatMap(({ name: window, status, utilization, resetsAt }) => {
       if (status !== 'rejected' && (utilization ?? 0) < quotaNearlyUsed) return [];
-      const key = ['quota', host, labelOf(cli, accountName), window, resetsAt ?? ''].join('.');
+      const key = ['quota', host, label, window, resetsAt ?? ''].join('.');
       const resets_at = resetsAt === null ? null : timestamp(resetsAt);
-      const data = { host, cli, ...account, window, utilization, resets_at };
+      const data = { host, ...names, window, utilization, resets_at };
       return [{ key, id: resetsAt === null ? null : key, client: noClient, type: 'quota.nearly_used', data }];
     });
   }
 
-  #loginConditions({ name: cli, accountName = '', health }: WatchedCli): Condition[] {
+  #loginConditions({ names, label, health }: WatchedCli): Condition[] {
     if (!health.needsLogin) return [];
     const { host } = this.#parts;
-    const data = { host, cli, ...(accountName !== '' && { account: accountName }) };
-    return [
-      { key: ['login', labelOf(cli, accountName)].join('.'), id: null, client: noClient, type: 'login.needed', data },
-    ];
+    const data = { host, ...names };
+    return [{ key: `login.${label}`, id: null, client: noClient, type: 'login.needed', data }];
   }
-}
-
-function labelOf(cli: string, account: string): string {
-  return account === '' ? cli : `${cli}@${account}`;
 }
 
 /** Returns the same id for the same text. It has no dot, which separates the signed parts of a notice. */

@@ -11,7 +11,7 @@ const maxSentences = 12;
 
 /** Route of a job, as its reasons name it. */
 export interface NamedRoute {
-  readonly cli: Pick<ModelCli, 'name' | 'accountName'>;
+  readonly cli: Pick<ModelCli, 'name' | 'account'>;
   readonly label: string | null;
   readonly accountReason?: string;
 }
@@ -111,14 +111,15 @@ function nameOf({ cli, label }: NamedRoute): string {
 }
 
 function routeText({ cli, label }: NamedRoute): string {
-  const account = cli.accountName === '' ? '' : ` with the account ${cli.accountName}`;
+  const account = cli.account.name === null ? '' : ` with the account ${cli.account.name}`;
   return `${cli.name}${account} answers it${label === null ? '' : ` as ${label}`}`;
 }
 
 /** Returns a sentence about why the account was chosen; none if the CLI has only one. */
-function accountRule({ cli: { accountName }, accountReason }: NamedRoute): string[] {
+function accountRule({ cli, accountReason }: NamedRoute): string[] {
   if (accountReason === undefined) return [];
-  const account = accountName === '' ? 'The login of the service' : `The account ${accountName}`;
+  const { name } = cli.account;
+  const account = name === null ? 'The login of the service' : `The account ${name}`;
   return [`${account} was chosen, because ${accountReason}.`];
 }
 

@@ -2,7 +2,13 @@ import { coalesced, orAborted } from '../../shared/async.js';
 import type { ClientText } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import type { Config, Environment } from '../../shared/config/config.js';
-import type { ReadinessEntry, ReadinessTrigger, Verdict } from '../../shared/health.js';
+import {
+  type LoginNames,
+  loginLabel,
+  type ReadinessEntry,
+  type ReadinessTrigger,
+  type Verdict,
+} from '../../shared/health.js';
 import { isolated } from '../../shared/isolated.js';
 import { describeError, type Logger } from '../../shared/log/logger.js';
 import type { Instance } from '../../shared/process/proc.js';
@@ -47,7 +53,7 @@ export interface CliHost {
 
 /** Dependencies of the CLIs beside configuration and host. */
 export interface CliContext {
-  readonly observerOf: (cli: Pick<ModelCli, 'name' | 'accountName'>) => CliObserver;
+  readonly observerOf: (cli: Pick<ModelCli, 'names'>) => CliObserver;
   readonly onChecked: (entry: ReadinessEntry) => void;
   /** Called when the circuit of an account or of a model changes. */
   readonly onCircuit: (status: CircuitStatus) => void;
@@ -64,17 +70,10 @@ export interface CliContext {
 /** Time after its last job for which an account has processes on standby and regular checks. */
 const inUseMs = 10 * 60_000;
 
-/** Limit of the running jobs of an account. */
-export interface AccountGate {
-  /** Name of the CLI and the account. */
-  readonly name: string;
-  /** Returns the maximum number of running jobs at present; null for no limit. */
-  maxRunning(): number | null;
-}
-
-/** Login of a model CLI with a name. */
+/** Login of a model CLI. */
 export interface Account {
-  readonly name: string;
+  /** Null for the login of the service. */
+  readonly name: string | null;
   /** Clients that it serves, such as `key ada`; if empty, it serves clients without an account. */
   readonly owners: readonly ClientText[];
   /** Maximum number of running jobs; null if only the slots and the CLI limit them. */
@@ -82,6 +81,8 @@ export interface Account {
   /** Whether it serves only while the others that a client may use cannot. */
   readonly isSpare: boolean;
 }
+
+export const serviceLogin: Account = { name: null, owners: [], maxRunning: null, isSpare: false };
 
 /** Account of an instance of a model CLI, which shares what the service knows about the program. */
 export interface AccountPart {
@@ -99,8 +100,8 @@ export interface AccountPart {
 export class ModelCli implements NamedAdapter {
   readonly name: string;
   readonly adapter: Adapter;
-  /** Account; null for the login of the service. Its owners and its limit may change. */
-  account: Account | null;
+  /** Its owners and its limit may change, but not its name. */
+  account: Account;
   /** Renews the login; null unless the login is in files and the program renews it. */
   readonly login: LoginKeeper | null;
   readonly history: LaunchHistory;
@@ -139,7 +140,7 @@ export class ModelCli implements NamedAdapter {
     const { callbacks } = adapter;
     this.name = name;
     this.adapter = adapter;
-    this.account = part?.account ?? null;
+    this.account = part?.account ?? serviceLogin;
     this.#findAccountFault = part?.findFault ?? (async () => null);
     this.#clock = clock;
     this.#names = names;
@@ -179,8 +180,7 @@ export class ModelCli implements NamedAdapter {
     const probe = (trigger: ReadinessTrigger) => this.#probe(trigger);
     const onSpoiled = () => void this.pool.endIdleProcesses();
     const settings = {
-      ...{ cli: this.name, adapter: this.adapter.name, intervalMs, historyLimit, defaultCircuit },
-      ...(this.account !== null && { account: this.account.name }),
+      ...{ names: this.names, adapter: this.adapter.name, intervalMs, historyLimit, defaultCircuit },
       isInUse: () => this.isInUse,
     };
     const parts = { clock, log, random, clients, publicName, onChecked, onCircuit, probe, onSpoiled };
@@ -192,25 +192,19 @@ export class ModelCli implements NamedAdapter {
     return this.#names.publicName(this, model);
   }
 
-  /** Name of the account; empty for the login of the service. */
-  get accountName(): string {
-    return this.account?.name ?? '';
+  get names(): LoginNames {
+    const { name: account } = this.account;
+    return { cli: this.name, ...(account !== null && { account }) };
   }
 
   /** Name of the CLI and its account, such as `claude@team`. */
   get label(): string {
-    return this.account === null ? this.name : `${this.name}@${this.account.name}`;
-  }
-
-  /** Limit of the running jobs of the account; undefined for the login of the service. */
-  get gate(): AccountGate | undefined {
-    if (this.account === null) return undefined;
-    return { name: this.label, maxRunning: () => this.account?.maxRunning ?? null };
+    return loginLabel(this.name, this.account.name);
   }
 
   /** Whether processes are worth while at rest: for accounts in use, and for the login of the service if it serves. */
   get isInUse(): boolean {
-    if (this.account === null) return this.isServing;
+    if (this.account.name === null) return this.isServing;
     return this.#jobs > 0 || this.#clock.monotonicMs() - this.#lastUsedMs < inUseMs;
   }
 
@@ -358,7 +352,6 @@ function createLauncher(
   const env = { ...adapter.env, ...launchEnv(host.env, config.cliEnv, credential) };
   const context = { killTree: termination.killTree, clock, log, observer, login };
   const settings = { instance, serials, runtimeDirectory, workDirectory, env, home: adapter.home ?? null };
-  const fencedLogin = part && { name: part.account.name, home: part.home };
-  const containments = fence?.around(termination.containments, fencedLogin) ?? termination.containments;
+  const containments = fence?.around(termination.containments, part) ?? termination.containments;
   return new Launcher(settings, containments, context);
 }

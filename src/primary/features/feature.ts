@@ -120,7 +120,7 @@ export interface PrimaryCore {
   readonly warnings: readonly string[];
   readonly addresses: Pick<Addresses, 'main' | 'ports'>;
   readonly clis: AtLeastOne<
-    Pick<ModelCli, 'name' | 'account' | 'accountName' | 'health' | 'publicName' | 'jobs' | 'lastUsedAt' | 'adapter'>
+    Pick<ModelCli, 'name' | 'names' | 'account' | 'label' | 'health' | 'publicName' | 'jobs' | 'lastUsedAt' | 'adapter'>
   >;
   readonly router: ModelRouter;
   readonly catalog: Pick<ModelCatalog, 'list' | 'resolveName'>;

@@ -1,17 +1,14 @@
 import type { Clock, StopTimer } from '../../shared/clock.js';
 import { RelayError } from '../../shared/errors.js';
-import type { ReadinessEntry, ReadinessTrigger, Verdict } from '../../shared/health.js';
+import type { LoginNames, ReadinessEntry, ReadinessTrigger, Verdict } from '../../shared/health.js';
 
 export interface CheckSettings {
-  /** Name of the CLI. */
-  readonly cli: string;
+  readonly names: LoginNames;
   readonly adapter: string;
   /**
    * Interval of the checks in milliseconds; 0: checks run only at the start, when forced, and after a suspicious job.
    */
   readonly intervalMs: number;
-  /** Name of the account, if it has one. */
-  readonly account?: string;
   /** Whether checks in an interval are worth while. */
   readonly isInUse?: () => boolean;
   /** Number of checks in the history. */
@@ -71,9 +68,7 @@ export class Checks {
     this.#random = random;
     this.#onChecked = onChecked;
     const nothing = { status: 'unknown', checkedAt: null, durationMs: 0, trigger: 'start' } as const;
-    const { cli, adapter, account } = settings;
-    const place = { cli, adapter, ...(account !== undefined && { account }) };
-    this.#unchecked = { ...nothing, ...place, version: null, error: null };
+    this.#unchecked = { ...nothing, ...settings.names, adapter: settings.adapter, version: null, error: null };
   }
 
   get current(): ReadinessEntry {

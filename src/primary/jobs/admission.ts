@@ -96,11 +96,11 @@ export class Admission {
     const { launch, turn, bytes } = this.examine(request, route);
     const { client } = request;
     const heldBy = () => (turn?.isReady === false ? 'conversation' : null);
-    const { name: cli, label, gate } = route.cli;
+    const { cli } = route;
     const { room, features } = this.#resources;
     const [rank, readRules] = [features.rankOf(request), () => features.rulesOf(request)];
-    const lane = turn?.id ?? label;
-    const ticket = room.admit({ client, bytes, cli, gate, rank, lane, heldBy, readRules, ...readRules() });
+    const lane = turn?.id ?? cli.label;
+    const ticket = room.admit({ client, bytes, cli, rank, lane, heldBy, readRules, ...readRules() });
     return orGivenBack([turn, ticket], () => {
       this.#checkWait(request, ticket);
       turn?.open();
@@ -142,8 +142,7 @@ export class Admission {
     return this.#resources.room.enter({
       client,
       bytes,
-      cli: route.cli.name,
-      gate: route.cli.gate,
+      cli: route.cli,
       ...{ readRules, ...readRules() },
       lane: operation === 'chat' ? (conversationId ?? 'new conversation') : `${route.cli.label} ${route.circuit}`,
       heldBy: () => this.#heldBy(job),
@@ -194,7 +193,7 @@ export class Admission {
     if (conversations.isInUse(request.conversationId)) return false;
     if (isPatient) return true;
     const { gates } = features.rulesOf(request);
-    return room.hasSlotFor({ client: request.client, cli: route.cli.name, gate: route.cli.gate, gates });
+    return room.hasSlotFor({ client: request.client, cli: route.cli, gates });
   }
 
   #heldBy({ request, route, turn, background }: Job<BackgroundPart>): WaitReason | null {

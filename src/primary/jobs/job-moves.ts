@@ -68,10 +68,8 @@ export class JobMoves {
   nextChoice(job: Job, error: unknown): RouteChoice | null {
     if (job.hasOutput || job.hasAdditions || job.signal.aborted) return null;
     const { room, features, admission } = this.#parts;
-    const hasRoom = (route: Route) => {
-      const { name: cli, gate } = route.cli;
-      return admission.isSupported(job.request, route) && room.hasRoomAt(job.ticket, { cli, gate });
-    };
+    const hasRoom = (route: Route) =>
+      admission.isSupported(job.request, route) && room.hasRoomAt(job.ticket, route.cli);
     return features.nextRoute(job, error, hasRoom);
   }
 
@@ -102,7 +100,7 @@ export class JobMoves {
     job.retryWith(choice, prepared);
     open.recount(job);
     route.cli.health.circuits.recordAdmission(job);
-    room.move(job.ticket, { cli: route.cli.name, gate: route.cli.gate });
+    room.move(job.ticket, route.cli);
     this.reportMove(job, choiceBefore.passed.length);
   }
 

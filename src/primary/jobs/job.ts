@@ -293,7 +293,7 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
       requested: this.route.label ?? '',
       reported: this.#reportedModel,
       cli: this.route.cli.name,
-      account: this.route.cli.accountName,
+      account: this.route.cli.account.name ?? '',
       modelMs: this.attemptMs,
     };
   }

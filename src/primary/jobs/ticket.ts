@@ -3,7 +3,7 @@ import type { ClientText } from '../../shared/client.js';
 import { type Clock, delay } from '../../shared/clock.js';
 import type { CommonShare, Member } from '../../shared/fairness/fair-queue.js';
 import type { WaitReason } from '../../shared/job.js';
-import type { AccountGate } from '../cli/model-cli.js';
+import type { ModelCli } from '../cli/model-cli.js';
 import type { Sharer } from '../fairness/fair-share.js';
 
 /** Rank of a job that waits: before the other jobs of its client, or behind those of all callers. */
@@ -27,14 +27,14 @@ export interface ClientRules {
   readonly share: CommonShare | null;
 }
 
+/** Login of a model CLI whose running jobs are limited: all of the CLI, and those of its account. */
+export type RoomCli = Pick<ModelCli, 'name' | 'account'>;
+
 /** Properties of a job that enters the waiting room. */
 export interface Entrant extends Member, Partial<ClientRules> {
   /** Size of its texts and images. */
   readonly bytes: number;
-  /** Name of its CLI. */
-  readonly cli: string;
-  /** Limit of its account; absent for the login of the service. */
-  readonly gate?: AccountGate | undefined;
+  readonly cli: RoomCli;
   /** Returns the present rules: the groups of a client may change. */
   readRules?(): ClientRules;
   /** Rank among the jobs that wait; null for the usual one. */

@@ -10,6 +10,7 @@ import {
   type JobGate,
   PositionReports,
   type Positions,
+  type RoomCli,
   Ticket,
 } from './ticket.js';
 
@@ -32,18 +33,18 @@ export interface ClientInRoom {
   readonly reason: WaitReason;
 }
 
-/** Number of running jobs by name. Names without running jobs have no entry. */
-class RunningCounts {
-  readonly #counts = new Map<string, number>();
+/** Number of running jobs by name, or by login: another login with the same name has none of them. */
+class RunningCounts<K> {
+  readonly #counts = new Map<K, number>();
 
-  countOf(name: string): number {
-    return this.#counts.get(name) ?? 0;
+  countOf(key: K): number {
+    return this.#counts.get(key) ?? 0;
   }
 
-  add(name: string, change: 1 | -1): void {
-    const count = this.countOf(name) + change;
-    if (count > 0) this.#counts.set(name, count);
-    else this.#counts.delete(name);
+  add(key: K, change: 1 | -1): void {
+    const count = this.countOf(key) + change;
+    if (count > 0) this.#counts.set(key, count);
+    else this.#counts.delete(key);
   }
 }
 
@@ -69,9 +70,9 @@ export class WaitingRoom {
   readonly #idleWaiters: (() => void)[] = [];
   readonly #onChange: () => void;
   readonly #running = new Set<Ticket>();
-  readonly #runningOf = new RunningCounts();
-  readonly #runningAt = new RunningCounts();
-  readonly #runningAtGate = new RunningCounts();
+  readonly #runningOf = new RunningCounts<ClientText>();
+  readonly #runningAt = new RunningCounts<string | RoomCli>();
+  readonly #runningAtGate = new RunningCounts<string>();
   /** Gates with a minimum at which jobs wait, and the number of these jobs, by name. */
   readonly #waitingAtGate = new Map<string, { readonly gate: JobGate; count: number }>();
 
@@ -160,7 +161,7 @@ export class WaitingRoom {
   }
 
   /** Whether this job would get a slot at once. */
-  hasSlotFor(entrant: Pick<Entrant, 'client' | 'cli' | 'gate' | 'gates'>): boolean {
+  hasSlotFor(entrant: Pick<Entrant, 'client' | 'cli' | 'gates'>): boolean {
     return this.#closedGate(entrant) === null;
   }
 
@@ -198,17 +199,17 @@ export class WaitingRoom {
   }
 
   /** Whether a job with a slot would be within the limits of another CLI or account. */
-  hasRoomAt({ entrant }: Ticket, to: Pick<Entrant, 'cli' | 'gate'>): boolean {
+  hasRoomAt({ entrant }: Ticket, cli: RoomCli): boolean {
     this.#countRunning(entrant, -1);
-    const isOpen = this.#isOpen(to);
+    const isOpen = this.#isOpen(cli);
     this.#countRunning(entrant, 1);
     return isOpen;
   }
 
   /** Moves a job to another CLI or account, with its slot or its place in the queue. */
-  move(ticket: Ticket, to: Pick<Entrant, 'cli' | 'gate'>): void {
+  move(ticket: Ticket, cli: RoomCli): void {
     const before = ticket.entrant;
-    ticket.entrant = { ...before, ...to };
+    ticket.entrant = { ...before, cli };
     if (!ticket.isWaiting) {
       this.#countRunning(before, -1);
       this.#countRunning(ticket.entrant, 1);
@@ -297,11 +298,11 @@ export class WaitingRoom {
   }
 
   /** Returns the limit that blocks jobs like this one, of its client, its CLI or account, or the slots; null if none blocks it. */
-  #closedGate(entrant: Pick<Entrant, 'client' | 'cli' | 'gate' | 'gates'>): WaitReason | null {
+  #closedGate(entrant: Pick<Entrant, 'client' | 'cli' | 'gates'>): WaitReason | null {
     if (this.#isAtLimit(entrant.client)) return 'client';
     const full = this.#findFullGate(entrant);
     if (full !== undefined) return full.reason ?? 'client';
-    if (!this.#isOpen(entrant)) return 'cli';
+    if (!this.#isOpen(entrant.cli)) return 'cli';
     return this.active < this.limits.maxActive ? null : 'slot';
   }
 
@@ -320,16 +321,16 @@ export class WaitingRoom {
     return this.#runningAtGate.countOf(gate.name) < (gate.minRunning?.() ?? 0);
   }
 
-  #isOpen({ cli, gate }: Pick<Entrant, 'cli' | 'gate'>): boolean {
+  #isOpen(cli: RoomCli): boolean {
     const { cliLimits } = this.limits;
-    const maxOfAccount = gate?.maxRunning() ?? null;
-    if (gate !== undefined && maxOfAccount !== null && this.#runningAt.countOf(gate.name) >= maxOfAccount) return false;
-    return !Object.hasOwn(cliLimits, cli) || this.#runningAt.countOf(cli) < (cliLimits[cli] ?? 0);
+    const { name, account } = cli;
+    if (account.maxRunning !== null && this.#runningAt.countOf(cli) >= account.maxRunning) return false;
+    return !Object.hasOwn(cliLimits, name) || this.#runningAt.countOf(name) < (cliLimits[name] ?? 0);
   }
 
   /** Called for the first ticket of a lane, when a slot is free and its client is below its limit. */
   readonly #mayGo = ({ entrant }: Ticket): boolean =>
-    this.#isOpen(entrant) &&
+    this.#isOpen(entrant.cli) &&
     entrant.heldBy() === null &&
     !this.#isAtLimit(entrant.client) &&
     this.#findFullGate(entrant) === undefined;
@@ -391,9 +392,9 @@ export class WaitingRoom {
     for (const each of spendersOf(client)) this.#runningOf.add(each, change);
   }
 
-  #countRunning({ cli, gate }: Entrant, change: 1 | -1): void {
+  #countRunning({ cli }: Entrant, change: 1 | -1): void {
+    this.#runningAt.add(cli.name, change);
     this.#runningAt.add(cli, change);
-    if (gate !== undefined) this.#runningAt.add(gate.name, change);
   }
 
   /** Moves the client of a job, which is at its slot limit, behind the other clients. */

@@ -1,13 +1,11 @@
 import { Registry } from 'prom-client';
+import type { LoginNames } from '../../shared/health.js';
 import { counter, histogram } from '../../shared/metrics.js';
 import { requestKinds } from '../cli/contract/adapter.js';
 import { type CliObserver, endReasons, exitClasses, processSources } from '../cli/contract/observer.js';
 
-/**
- * Returns observers that count the events of the processes of each model CLI, by the name of the CLI and of the
- * account. The login of the service has an empty name, and no label for it.
- */
-export function cliMetrics(registry = new Registry()): (cli: string, account?: string) => CliObserver {
+/** Returns observers that count the events of the processes of each model CLI, by the names of its login. */
+export function cliMetrics(registry = new Registry()): (names: LoginNames) => CliObserver {
   const exits = counter(registry, 'cli_exits_total');
   const kills = counter(registry, 'cli_kills_total');
   const orphans = counter(registry, 'orphans_reaped_total');
@@ -19,8 +17,7 @@ export function cliMetrics(registry = new Registry()): (cli: string, account?: s
   const refused = counter(registry, 'cli_requests_refused_total');
   const lateMessages = counter(registry, 'cli_late_messages_total');
   const startups = histogram(registry, 'cli_startup_seconds');
-  return (cliName, account = '') => {
-    const cli = { cli: cliName, ...(account !== '' && { account }) };
+  return (cli) => {
     startups.zero(cli);
     holdTimes.zero(cli);
     for (const request of requestKinds) refused.inc({ ...cli, request }, 0);

@@ -11,7 +11,7 @@ import type { Store } from '../store/contract/store.js';
 
 /** Whether an account belongs to a client, so that its failure does not concern the others. */
 export function isPersonal({ account }: Pick<ModelCli, 'account'>): boolean {
-  return (account?.owners ?? []).length > 0;
+  return account.owners.length > 0;
 }
 
 /** Parts of the service that can be degraded. */
@@ -77,33 +77,28 @@ function shortageOf(cli: ModelCli): ReasonBody[] {
   const { reason, until } = shortage;
   const what = reason === 'quota' ? 'limits requests' : 'is overloaded';
   const message = `the provider of ${subjectOf(cli)} ${what}: jobs wait or fail until ${timestamp(until)}`;
-  return [{ part: reason, name: nameOfCli(cli), message }];
+  return [{ part: reason, name: cli.label, message }];
 }
 
 function reasonOfCheck(cli: ModelCli, { status, error }: ReadinessEntry): ReasonBody {
   const verdict = status === 'unknown' ? 'has not been checked yet' : 'is not ready';
   const why = error === null ? '' : `: ${error}`;
-  return { part: 'cli', name: nameOfCli(cli), message: `${subjectOf(cli)} ${verdict}${why}` };
+  return { part: 'cli', name: cli.label, message: `${subjectOf(cli)} ${verdict}${why}` };
 }
 
 function reasonOfCircuit(cli: ModelCli, { model, reason, until }: OpenCircuit): ReasonBody {
   const ends = until === null ? {} : { until: timestamp(until) };
-  const name = model ?? nameOfCli(cli);
+  const name = model ?? cli.label;
   if (reason === 'auth')
     return { part: 'cli', name, message: `the credential of ${subjectOf(cli)} is refused`, ...ends };
   const what = model === null ? 'its quota' : `its quota for ${model}`;
   return { part: 'quota', name, message: `${accountWords(cli)} has used up ${what}`, ...ends };
 }
 
-/** Returns the name of a CLI, with its account if that has a name. */
-function nameOfCli({ name, accountName }: ModelCli): string {
-  return accountName ? `${name}@${accountName}` : name;
-}
-
 function subjectOf(cli: ModelCli): string {
-  return cli.accountName ? accountWords(cli) : `the model CLI ${cli.name}`;
+  return cli.account.name === null ? `the model CLI ${cli.name}` : accountWords(cli);
 }
 
-function accountWords({ name, accountName }: ModelCli): string {
-  return accountName ? `the account ${accountName} of the model CLI ${name}` : `the account of the model CLI ${name}`;
+function accountWords({ name, account }: ModelCli): string {
+  return `the account ${account.name === null ? '' : `${account.name} `}of the model CLI ${name}`;
 }

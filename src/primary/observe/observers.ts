@@ -93,23 +93,22 @@ function logFailure(log: Logger, { requestId, trace }: JobRequest, end: JobEnd, 
 
 /** Returns the observer of a CLI that counts its events, and logs those relevant to an operator. */
 export function observeCli(
-  { name: cli, accountName }: Pick<ModelCli, 'name' | 'accountName'>,
+  { names }: Pick<ModelCli, 'names'>,
   counted: Omit<CliObserver, 'textIgnored' | 'renewalsPaused'>,
   log: Logger,
 ): CliObserver {
-  const account = accountName === '' ? undefined : accountName;
   let hasGreeted = false;
   return {
     ...counted,
     textIgnored: () => {
-      if (!hasGreeted) log.info('cli_text_ignored', { cli, account }); // once, because every process of the CLI does this
+      if (!hasGreeted) log.info('cli_text_ignored', { ...names }); // once, because every process of the CLI does this
       hasGreeted = true;
     },
     requestRefused: (request) => {
       counted.requestRefused(request);
-      log.error('cli_request_refused', { cli, account, request });
+      log.error('cli_request_refused', { ...names, request });
     },
-    renewalsPaused: (client, kind) => log.warn('renewals_paused', { cli, account, client, kind }),
+    renewalsPaused: (client, kind) => log.warn('renewals_paused', { ...names, client, kind }),
   };
 }
 

@@ -1,7 +1,7 @@
 import { type Counter, type Gauge, type Histogram, Registry } from 'prom-client';
 import { type RemovalCause, removalCauses } from '../../shared/conversation.js';
 import type { DoorNames } from '../../shared/features/feature.js';
-import { type ReadinessEntry, readinessTriggers } from '../../shared/health.js';
+import { type LoginNames, type ReadinessEntry, readinessTriggers } from '../../shared/health.js';
 import type { Logger } from '../../shared/log/logger.js';
 import { addProcessMetrics, counter, gauge, histogram } from '../../shared/metrics.js';
 import type { CliObserver } from '../cli/contract/observer.js';
@@ -54,7 +54,8 @@ export class ReadinessMetrics {
 
   recordCheck(entry: ReadinessEntry): void {
     const { status, trigger, durationMs, checkedAt } = entry;
-    const cli = labelsOf(entry);
+    const { cli: name, account } = entry;
+    const cli = { cli: name, ...(account !== undefined && { account }) };
     this.#checks.inc({ ...cli, result: status, trigger });
     this.#durations.observe(cli, durationMs / 1000);
     this.#ready.set(cli, status === 'ready' ? 1 : 0);
@@ -62,14 +63,9 @@ export class ReadinessMetrics {
   }
 
   /** Removes the gauges of an account that is no longer in use. Its counters stay, because counters never decrease. */
-  remove({ name: cli, accountName }: Pick<ModelCli, 'name' | 'accountName'>): void {
-    const labels = labelsOf({ cli, ...(accountName !== '' && { account: accountName }) });
-    for (const gauge of [this.#ready, this.#lastCheck]) gauge.remove(labels);
+  remove({ names }: Pick<ModelCli, 'names'>): void {
+    for (const gauge of [this.#ready, this.#lastCheck]) gauge.remove({ ...names });
   }
-}
-
-function labelsOf({ cli, account }: Pick<ReadinessEntry, 'cli' | 'account'>) {
-  return { cli, ...(account !== undefined && { account }) };
 }
 
 /** Owns the durations of store operations. The store in memory is not measured. */
@@ -103,8 +99,7 @@ export class PrimaryMetrics {
   readonly conversations: ConversationMetrics;
   readonly readiness: ReadinessMetrics;
   readonly store: StoreMetrics;
-  /** Returns the observer of a CLI, or of an account of it, by name. */
-  readonly cliOf: (name: string, account?: string) => CliObserver;
+  readonly cliOf: (names: LoginNames) => CliObserver;
   readonly #restarts: Counter<'cause'>;
   readonly #scrapeFailures: Counter;
 

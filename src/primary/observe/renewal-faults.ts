@@ -15,12 +15,12 @@ const reasons = {
  * Returns the failed or paused attempts of these CLIs to empty a process for the next question (renewal) or to go back
  * in its conversation (rewinding), and why.
  */
-export function renewalFaultsOf(clis: readonly Pick<ModelCli, 'name' | 'accountName' | 'pool'>[]): RenewalFaultBody[] {
-  return clis.flatMap(({ name: cli, accountName, pool }) =>
+export function renewalFaultsOf(clis: readonly Pick<ModelCli, 'names' | 'pool'>[]): RenewalFaultBody[] {
+  return clis.flatMap(({ names, pool }) =>
     pool.renewalFaults.map((fault) => {
       const { kind, reason, failingClients, pausedClients, until } = fault;
       return {
-        ...{ cli, ...(accountName && { account: accountName }), kind, reason, message: messageOf(fault) },
+        ...{ ...names, kind, reason, message: messageOf(fault) },
         ...{ failing_clients: failingClients, paused_clients: pausedClients },
         until: until === null ? null : timestamp(until),
       };

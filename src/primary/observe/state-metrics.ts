@@ -61,7 +61,7 @@ export function addFigures(registry: Registry, name: string, { type, help, label
     });
 }
 
-interface MeasuredCli extends Pick<ModelCli, 'name' | 'accountName' | 'pool'> {
+interface MeasuredCli extends Pick<ModelCli, 'name' | 'account' | 'pool'> {
   readonly health: {
     readonly circuits: Pick<CliHealth['circuits'], 'openFor' | 'openings'>;
     readonly windows: Pick<CliHealth['windows'], 'utilization'>;
@@ -130,7 +130,7 @@ export function addServiceGauges(registry: Registry, sources: GaugeSources): voi
 function figuresByAccount(clis: readonly MeasuredCli[], read: (cli: MeasuredCli) => Figures): Figures {
   const names = [...new Set(clis.map(({ name }) => name))];
   const figuresOf = (name: string) =>
-    clis.filter((cli) => cli.name === name).map((cli) => [cli.accountName, read(cli)] as const);
+    clis.filter((cli) => cli.name === name).map((cli) => [cli.account.name ?? '', read(cli)] as const);
   return Object.fromEntries(names.map((name) => [name, Object.fromEntries(figuresOf(name))]));
 }
 

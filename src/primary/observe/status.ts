@@ -2,7 +2,7 @@ import type { BreakerBody, HealthBody, HistoryBody, ReadinessBody, ReasonBody } 
 import type { VersionBody } from '../../shared/api/version.js';
 import { timestamp } from '../../shared/clock.js';
 import type { Config } from '../../shared/config/config.js';
-import type { ReadinessEntry } from '../../shared/health.js';
+import type { LoginNames, ReadinessEntry } from '../../shared/health.js';
 import type { FileFaults } from '../access/file-faults.js';
 import type { ModelCli } from '../cli/model-cli.js';
 import type { AtLeastOne } from '../cli/models.js';
@@ -169,7 +169,7 @@ function readinessBodyOf({ checkedAt, durationMs, error, ...entry }: ReadinessEn
     duration_ms: durationMs,
     trigger: entry.trigger,
     cli: entry.cli,
-    ...(entry.account !== undefined && { account: entry.account }),
+    ...accountIn(entry),
     adapter: entry.adapter,
     version: entry.version,
     ...(error !== null && { error }),
@@ -201,30 +201,26 @@ const allClosed: CircuitStatus = { state: 'closed', model: null, reason: null, s
 export function breakerBodyOf(clis: AtLeastOne<CircuitCli>): BreakerBody {
   const [account, ...models] =
     clis.length === 1 ? clis[0].health.circuits.status : [allClosed, ...clis.flatMap(openedBy)];
-  const windows = clis.flatMap(({ health, accountName: account }) =>
-    health.windows.current.map((window) => ({ ...window, ...(account && { account }) })),
+  const windows = clis.flatMap(({ health, names }) =>
+    health.windows.current.map((window) => ({ ...window, ...accountIn(names) })),
   );
   return {
     ...circuitBodyOf(account),
-    models: models.map((status) => ({ model: status.model ?? '', ...accountOf(status), ...circuitBodyOf(status) })),
+    models: models.map((status) => ({ model: status.model ?? '', ...accountIn(status), ...circuitBodyOf(status) })),
     windows: windows.map(({ resetsAt, ...window }) => ({ ...window, resets_at: timeOrNull(resetsAt) })),
   };
 }
 
-type CircuitCli = Pick<ModelCli, 'name' | 'accountName' | 'health' | 'publicName'>;
-type NamedCircuit = CircuitStatus & { readonly account?: string };
+type CircuitCli = Pick<ModelCli, 'name' | 'names' | 'health' | 'publicName'>;
+type NamedCircuit = CircuitStatus & Pick<LoginNames, 'account'>;
 
 function openedBy(cli: CircuitCli): NamedCircuit[] {
   const opened = cli.health.circuits.status.filter(({ state }) => state !== 'closed');
-  const { accountName: account } = cli;
-  return opened.map((status) => ({
-    ...status,
-    model: cli.publicName(status.model) ?? cli.name,
-    ...(account && { account }),
-  }));
+  const model = (status: CircuitStatus) => cli.publicName(status.model) ?? cli.name;
+  return opened.map((status) => ({ ...status, model: model(status), ...accountIn(cli.names) }));
 }
 
-function accountOf({ account }: NamedCircuit) {
+function accountIn({ account }: LoginNames | NamedCircuit) {
   return account === undefined ? {} : { account };
 }
 

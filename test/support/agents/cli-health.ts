@@ -6,9 +6,9 @@ import { LogBook } from '../basics/log-book.js';
 /** Returns the health of a CLI that reports no problem, unless `parts` override this. */
 export function healthOf(clock: Clock, parts: Partial<HealthParts & HealthSettings> = {}): CliHealth {
   const { historyLimit = 100, defaultCircuit: usual = '', ...rest } = parts;
-  const { cli = 'main', adapter = 'claude', intervalMs = 0, ...others } = rest;
+  const { names = { cli: 'main' }, adapter = 'claude', intervalMs = 0, ...others } = rest;
   return new CliHealth(
-    { cli, adapter, intervalMs, historyLimit, defaultCircuit: usual },
+    { names, adapter, intervalMs, historyLimit, defaultCircuit: usual },
     {
       probe: async () => ({ version: '1.0', error: null }),
       publicName: (model) => model,

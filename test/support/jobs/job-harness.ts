@@ -45,6 +45,7 @@ import type { ClientText } from '../../../src/shared/client.js';
 import { cancelled, RelayError, storeUnavailable } from '../../../src/shared/errors.js';
 import type { FileDocument, JobEnd, JobEvent, JobRequest, Message, ToolRound } from '../../../src/shared/job.js';
 import { healthOf } from '../agents/cli-health.js';
+import { loginOf } from '../agents/logins.js';
 import { FakeClock } from '../basics/fake-clock.js';
 import { sameSearchLimit } from '../basics/limits.js';
 import type { SharedMemoryJobs } from '../stores/shared-jobs.js';
@@ -245,13 +246,11 @@ function scriptedModelCli(
   cutHeld: () => void,
 ): ModelCli {
   const cli = {
-    name,
-    label: name,
-    accountName: '',
+    ...loginOf(name),
     countJob: () => ({ [Symbol.dispose]: () => {} }),
     adapter: { name: 'scripted' },
     health: healthOf(state.clock, {
-      cli: name,
+      names: { cli: name },
       onCircuit: (circuit) => circuit.state === 'open' && cutHeld(),
       onSpoiled: () => void state.flushes++,
     }),

@@ -2,10 +2,11 @@ import { type BoundsOf, noBounds } from '../../../src/primary/access/clients.js'
 import type { BackgroundEntrant, Entrant, Ticket } from '../../../src/primary/jobs/ticket.js';
 import { type RoomLimits, WaitingRoom } from '../../../src/primary/jobs/waiting-room.js';
 import type { ClientText } from '../../../src/shared/client.js';
+import { loginOf } from '../agents/logins.js';
 import { FakeClock } from '../basics/fake-clock.js';
 
 export function entrant(client: ClientText = 'key a', bytes = 1, differences: Partial<Entrant> = {}): Entrant {
-  return { client, bytes, cli: 'main', lane: 'main', heldBy: () => null, ...differences };
+  return { client, bytes, cli: loginOf('main'), lane: 'main', heldBy: () => null, ...differences };
 }
 
 /** Waiting room whose entrants differ only in their clients. */

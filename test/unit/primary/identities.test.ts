@@ -30,6 +30,7 @@ import {
 import { type AddedKey, type ApiKey, digestOf, plainOptions } from '../../../src/shared/config/api-keys.js';
 import { chainId } from '../../../src/shared/text/chain.js';
 import { KeyRing } from '../../../src/worker/access/keys.js';
+import { loginOf } from '../../support/agents/logins.js';
 import { FakeClock } from '../../support/basics/fake-clock.js';
 import { type KnownIdentity, pairs, sameNames, shareHolder, shareSpender } from '../../support/basics/identities.js';
 import { Exposition } from '../../support/documents/exposition.js';
@@ -145,9 +146,9 @@ describe('Clients with equal names', () => {
     const boundsOf = clientBounds({ clientMaxConcurrent: 1 }, (client) => clients.optionsOf(client));
     const run = (one: KnownIdentity, other: KnownIdentity) => {
       const { room } = new TestRoom({ maxActive: 2, maxWaiting: 2, maxWaitingBytes: 1000 }, boundsOf);
-      const entrant = { cli: 'demo', bytes: 1, lane: 'lane', heldBy: () => null };
+      const entrant = { cli: loginOf('demo'), bytes: 1, lane: 'lane', heldBy: () => null };
       room.admit({ ...entrant, client: one.client });
-      return !room.hasSlotFor({ client: other.client, cli: 'demo' });
+      return !room.hasSlotFor({ client: other.client, cli: loginOf('demo') });
     };
     expect(await wrongPairs(run, shareSpender)).toEqual([]);
   });
@@ -175,7 +176,7 @@ describe('Clients with equal names', () => {
 
   it('are served only by accounts of their own, of their key and of their holder', async () => {
     const serves = (one: KnownIdentity, other: KnownIdentity) =>
-      eligibleAccounts(other.client, [{ name: 'x', owners: [one.client] }], null, () => false).length > 0;
+      eligibleAccounts(other.client, [{ account: { name: 'x', owners: [one.client] } }], null, () => false).length > 0;
     expect(await wrongPairs(serves, (one, other) => other.spenders.includes(one.client))).toEqual([]);
   });
 

@@ -5,6 +5,7 @@ import type { Entrant, Ticket } from '../../../src/primary/jobs/ticket.js';
 import { WaitingRoom } from '../../../src/primary/jobs/waiting-room.js';
 import type { ClientText } from '../../../src/shared/client.js';
 import { RelayError } from '../../../src/shared/errors.js';
+import { loginOf } from '../../support/agents/logins.js';
 import { FakeClock } from '../../support/basics/fake-clock.js';
 import { type Player, pick, playAll } from '../../support/basics/properties.js';
 import { entrant } from '../../support/jobs/test-room.js';
@@ -422,7 +423,8 @@ class RoomPlayer implements Player<RoomStep> {
 
   #admit(coming: Coming): void {
     const visitor = this.#visitor(coming);
-    const { client, bytes, cli } = visitor;
+    const { client, bytes } = visitor;
+    const cli = visitor.cli.name;
     const hasSlot = this.#expected.mayRun({ client, cli, isReady: !coming.isHeld });
     this.#expected.recordRequest(client);
     const refusal = hasSlot ? null : this.#expected.refusalReason(client, bytes);
@@ -449,7 +451,7 @@ class RoomPlayer implements Player<RoomStep> {
   #visitor({ client, bytes, cli, isHeld }: Coming): Entrant {
     const name = clis[cli] ?? clis[0];
     const visitor: Entrant = entrant(`user ${client}`, bytes, {
-      ...{ cli: name, share: shareOf(`user ${client}`) },
+      ...{ cli: loginOf(name), share: shareOf(`user ${client}`) },
       lane: isHeld ? `turn ${++this.#lanes}` : name,
       heldBy: () => (this.#held.has(visitor) ? 'conversation' : null),
     });
@@ -458,7 +460,8 @@ class RoomPlayer implements Player<RoomStep> {
   }
 
   #add(visitor: Entrant, ticket: Ticket, rank: ExpectedTicket['rank']): ExpectedTicket {
-    const { client, bytes, cli } = visitor;
+    const { client, bytes } = visitor;
+    const cli = visitor.cli.name;
     const isReady = !this.#held.has(visitor);
     const entry: ExpectedTicket = {
       ...{ ticket, client, bytes, cli, rank, isReady },

@@ -2,7 +2,6 @@ import type { ContainmentFactory } from '../terminate/containment.js';
 
 /** Login that a fence lets its own programs read. */
 export interface FencedLogin {
-  readonly name: string;
   /** Real path of its HOME; null for a login with a token. */
   readonly home: string | null;
 }

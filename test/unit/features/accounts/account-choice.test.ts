@@ -31,7 +31,8 @@ const accounts = [
 const atCodex = (name: string) => name === 'gpt' || name === 'gpt2';
 
 function namesFor(client: ClientText, keyAccounts: readonly string[] | null = null, list = accounts): string[] {
-  return eligibleAccounts(client, list, keyAccounts, atCodex).map(({ name }) => name);
+  const logins = list.map((each) => ({ account: each }));
+  return eligibleAccounts(client, logins, keyAccounts, atCodex).map(({ account: { name } }) => name);
 }
 
 describe('The accounts that may serve a client', () => {
@@ -76,7 +77,8 @@ describe('The accounts that may serve a client', () => {
     const keyAccounts = option(array(constantFrom(...names, 'x'), { minLength: 1, maxLength: 3 }));
     void assert(
       property(list, constantFrom(...clients), keyAccounts, (all, client, named) => {
-        const eligible = eligibleAccounts(client, all, named, (name) => name === 'x');
+        const logins = all.map((each) => ({ account: each }));
+        const eligible = eligibleAccounts(client, logins, named, (name) => name === 'x').map((each) => each.account);
         const holder = client === 'key lab/ada' ? 'key lab' : client;
         for (const { owners } of eligible)
           expect(owners.length === 0 || owners.includes(client) || owners.includes(holder)).toBe(true);

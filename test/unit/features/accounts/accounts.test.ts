@@ -107,7 +107,7 @@ describe('The accounts of the model CLIs', () => {
     const [before] = accounts.named;
     accounts.replace(prepared('ada claude home=/a owners=key:bob jobs=3\n'));
     expect(accounts.named[0]).toBe(before);
-    expect([made.serves('key ada'), made.serves('key bob'), before?.gate?.maxRunning()]).toEqual([
+    expect([made.serves('key ada'), made.serves('key bob'), before?.account.maxRunning]).toEqual([
       'claude',
       'claude@ada',
       3,
@@ -155,10 +155,10 @@ describe('The accounts of the model CLIs', () => {
     const before = ask('conversation');
     for (let at = 0; at < 5; at++) expect(ask('conversation').cli).toBe(before.cli);
     expect(ask('conversation').accountReason).toMatch('the last turn of the conversation');
-    const [left, gone] = before.cli.accountName === 'one' ? ['two', 'one'] : ['one', 'two'];
+    const [left, gone] = before.cli.account.name === 'one' ? ['two', 'one'] : ['one', 'two'];
     accounts.replace(prepared(`${ada}${left} claude home=/${left === 'one' ? 1 : 2}\n`));
     const moved = ask('conversation');
-    expect([moved.cli.accountName, moved.accountReason]).toEqual([
+    expect([moved.cli.account.name, moved.accountReason]).toEqual([
       left,
       expect.stringContaining(`claude@${gone}, serves`),
     ]);

@@ -34,9 +34,9 @@ async function createHomes() {
   await symlink(homeOf('bob'), join(root, 'link'));
   const tools = await findFenceTools(searchPath);
   const fence = tools && new LoginFence(tools, join(root, 'service'));
-  fence?.replacePlaces(['ada', 'bob'].map((account) => ({ account, path: homeOf(account) })));
+  fence?.replacePlaces(['ada', 'bob'].map((name) => ({ path: homeOf(name), isOfService: false })));
   const run = async (name: string | null, ...command: [string, ...string[]]) => {
-    const account = name === null ? null : { name, home: homeOf(name) };
+    const account = name === null ? null : { home: homeOf(name) };
     const inside = await fence?.around(uncontained, account).create(1, '');
     const [program, ...args] = command;
     const [entered, words] = inside?.enter(program, args) ?? [program, args];
@@ -113,12 +113,23 @@ describe('The fence around logins', () => {
     await mkdir(join(root, 'service'));
     await writeFile(inside, 'login of the service');
     fence?.replacePlaces([
-      { account: 'ada', path: homeOf('ada') },
-      { account: '', path: inside },
+      { path: homeOf('ada'), isOfService: false },
+      { path: inside, isOfService: true },
     ]);
     const reader = await fence?.aroundReader(uncontained).create(1, '');
     for (const path of [join(homeOf('ada'), 'login'), inside]) {
       const [program, words] = reader?.enter('cat', [path]) ?? ['cat', [path]];
+      expect(await runProgram(program, words, root)).toMatchObject({ code: 1, stdout: '' });
+    }
+  });
+
+  it('hides the HOME of an account from the programs of a removed account, also if that had the same name', async () => {
+    await using made = await createHomes();
+    if (tools === null) return;
+    const { root, homeOf, fence } = made;
+    for (const home of [join(root, 'old'), null]) {
+      const inside = await fence?.around(uncontained, { home }).create(1, '');
+      const [program, words] = inside?.enter('cat', [join(homeOf('ada'), 'login')]) ?? ['true', []];
       expect(await runProgram(program, words, root)).toMatchObject({ code: 1, stdout: '' });
     }
   });
@@ -130,7 +141,7 @@ describe('The fence around logins', () => {
     expect((await run(null, 'cat', 'accounts/ada/login')).stdout).toBe('');
     const inside = join(root, 'service', 'eve');
     expect([fence?.isInServiceHome(inside), fence?.isInServiceHome(join(root, 'services'))]).toEqual([true, false]);
-    fence?.replacePlaces([{ account: 'ada', path: inside }]);
+    fence?.replacePlaces([{ path: inside, isOfService: false }]);
     expect(await run(null, 'cat', 'accounts/ada/login')).toMatchObject({ stdout: 'login of ada' });
   });
 

@@ -1,13 +1,14 @@
 import { createAccountsPart } from '../../../../src/features/accounts/primary.js';
 import type { PrimaryCore } from '../../../../src/primary/features/feature.js';
 import { FeatureHooks } from '../../../../src/primary/features/feature-hooks.js';
+import type { ClientText } from '../../../../src/shared/client.js';
+import { loginOf } from '../../../support/agents/logins.js';
 
-function account(name: string, ...owners: string[]) {
+function account(name: string, ...owners: ClientText[]) {
   const checks = { current: { status: 'ready', checkedAt: 0, error: null } };
   const closed = { state: 'closed', model: null, reason: null, since: null, until: null };
   const health = { checks, circuits: { status: [closed] }, windows: { current: [] }, needsLogin: false };
-  const named = { name: 'claude', accountName: name, account: { name, owners, maxRunning: null } };
-  return { ...named, health, publicName: () => null, jobs: 0, lastUsedAt: null };
+  return { ...loginOf('claude', { name, owners }), health, publicName: () => null, jobs: 0, lastUsedAt: null };
 }
 
 const clis = [account('team'), account('ada', 'sso ada', 'key ada'), account('bob', 'user bob')];

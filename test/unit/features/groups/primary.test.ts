@@ -7,6 +7,7 @@ import { type ClientText, noClient } from '../../../../src/shared/client.js';
 import { digestOf, plainOptions } from '../../../../src/shared/config/api-keys.js';
 import { readKeysFile } from '../../../../src/shared/config/keys-file.js';
 import type { JobRequest } from '../../../../src/shared/job.js';
+import { loginOf } from '../../../support/agents/logins.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { keyOptions } from '../../../support/basics/key-options.js';
 
@@ -26,7 +27,7 @@ function createRoom(...groupLines: string[]) {
   const enter = (client: ClientText, groups: string[] = []): Ticket => {
     const request = { client, groups } as unknown as JobRequest;
     const readRules = () => ({ gates: job?.gatesOf?.(request) ?? [], share: job?.shareOf?.(request) ?? null });
-    const fields = { client, bytes: 1, cli: 'claude', lane: '', heldBy: () => null };
+    const fields = { client, bytes: 1, cli: loginOf('claude'), lane: '', heldBy: () => null };
     const ticket = room.admit({ ...fields, readRules, ...readRules() });
     if (ticket.isWaiting) void ticket.granted(new AbortController().signal).then(() => granted.push(client));
     return ticket;

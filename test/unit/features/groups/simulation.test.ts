@@ -13,6 +13,7 @@ import { dayText } from '../../../../src/shared/config/key-values.js';
 import { readKeysFile } from '../../../../src/shared/config/keys-file.js';
 import { toRelayError } from '../../../../src/shared/errors.js';
 import type { JobRequest } from '../../../../src/shared/job.js';
+import { loginOf } from '../../../support/agents/logins.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { keyOptions } from '../../../support/basics/key-options.js';
 import { LogBook } from '../../../support/basics/log-book.js';
@@ -125,7 +126,7 @@ class SimulatedDay {
     const gates = this.#parts.flatMap(({ job }) => job?.gatesOf?.(request) ?? []);
     gates.push(...this.#reservations.gatesOf(client, request.groups));
     const share = this.#parts.flatMap(({ job }) => job?.shareOf?.(request) ?? [])[0] ?? null;
-    const fields = { client, bytes: 1, cli: 'claude', lane: client, heldBy: () => null };
+    const fields = { client, bytes: 1, cli: loginOf('claude'), lane: client, heldBy: () => null };
     const ticket = this.#room.admit({ ...fields, gates, share });
     this.#open.set(ticket, { member, request, hasStarted: false });
     return true;

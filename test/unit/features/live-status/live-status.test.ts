@@ -3,13 +3,14 @@ import { StatusFeed } from '../../../../src/features/live-status/status-feed.js'
 import { FileFaults } from '../../../../src/primary/access/file-faults.js';
 import { Status, type StatusSources } from '../../../../src/primary/observe/status.js';
 import { type StatusBody, statusBody } from '../../../../src/shared/api/status.js';
+import { loginOf } from '../../../support/agents/logins.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { jobRequest } from '../../../support/jobs/job-records.js';
 
 const at = Date.UTC(2026, 0, 1);
 
 const cli = {
-  name: 'demo',
+  ...loginOf('demo'),
   pool: { counts: () => ({ standby: 1, renewed: 0, live: 0, tools: 0, busy: 2, stopping: 0 }), renewalFaults: [] },
   health: {
     shortage: null,

@@ -3,6 +3,7 @@ import type { Notice } from '../../../../src/features/webhooks/webhooks.js';
 import type { LimitUse } from '../../../../src/shared/api/limit-use.js';
 import type { JobForm } from '../../../../src/shared/background.js';
 import type { QuotaWindow } from '../../../../src/shared/health.js';
+import { loginOf } from '../../../support/agents/logins.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { jobDone, jobFailed, jobRequest, plainForm } from '../../../support/jobs/job-records.js';
 
@@ -27,7 +28,7 @@ function createNotices() {
       },
     },
   };
-  const clis = [{ name: 'claude', health }];
+  const clis = [{ ...loginOf('claude'), health }];
   const notices = new Notices({
     send: (notice) => sent.push(notice),
     budgets: () => seen.budgets,

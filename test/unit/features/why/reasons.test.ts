@@ -2,9 +2,10 @@ import { JobReasons, type NamedRoute } from '../../../../src/features/why/reason
 import type { Route } from '../../../../src/primary/cli/route.js';
 import { refusedEnd } from '../../../../src/primary/jobs/job-end.js';
 import { RelayError } from '../../../../src/shared/errors.js';
+import { loginOf } from '../../../support/agents/logins.js';
 
-const claude: NamedRoute = { cli: { name: 'claude', accountName: 'work' }, label: 'opus' };
-const codex: NamedRoute = { cli: { name: 'codex', accountName: '' }, label: null };
+const claude: NamedRoute = { cli: loginOf('claude', { name: 'work' }), label: 'opus' };
+const codex: NamedRoute = { cli: loginOf('codex'), label: null };
 const request = { client: 'key ada' as const, requestId: 'r1', model: 'opus', conversationId: null };
 const direct = { route: claude, passed: [] };
 

@@ -5,13 +5,14 @@ import { doneEnd, failedEnd } from '../../../../src/primary/jobs/job-end.js';
 import { JobStream } from '../../../../src/primary/jobs/job-stream.js';
 import { WaitingRoom } from '../../../../src/primary/jobs/waiting-room.js';
 import { cancelled, cliError, RelayError } from '../../../../src/shared/errors.js';
+import { loginOf } from '../../../support/agents/logins.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { jobRequest } from '../../../support/jobs/job-records.js';
 
 function open(caller = new AbortController(), label: string | null = null) {
   const clock = new FakeClock();
   const room = new WaitingRoom({ maxActive: 1, maxWaiting: 0, maxWaitingBytes: 0, cliLimits: {} }, clock);
-  const enter = () => room.admit({ client: 'key a', bytes: 2, cli: '', lane: '', heldBy: () => null });
+  const enter = () => room.admit({ client: 'key a', bytes: 2, cli: loginOf(''), lane: '', heldBy: () => null });
   const prepared = { launch: plainLaunch(null), turn: null, chain: null };
   const events = new JobStream(true);
   const choice = { route: { label } as Route, passed: [], left: [] };

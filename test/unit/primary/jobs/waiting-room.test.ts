@@ -1,7 +1,8 @@
 import { setMaxListeners } from 'node:events';
 import { type BoundsOf, noBounds } from '../../../../src/primary/access/clients.js';
-import type { Ticket } from '../../../../src/primary/jobs/ticket.js';
+import type { RoomCli, Ticket } from '../../../../src/primary/jobs/ticket.js';
 import type { ClientText } from '../../../../src/shared/client.js';
+import { loginOf } from '../../../support/agents/logins.js';
 import { settled } from '../../../support/basics/settled.js';
 import { TestRoom } from '../../../support/jobs/test-room.js';
 
@@ -81,7 +82,7 @@ describe('The upcoming tickets', () => {
 describe('A CLI with a limit', () => {
   const limited = (small: number, maxActive = 4) => {
     const test = new TestRoom({ maxActive, cliLimits: { small } });
-    const at = (cli: string, client: ClientText = 'key a') => test.admit(client, 1, { cli, lane: cli });
+    const at = (cli: string, client: ClientText = 'key a') => test.admit(client, 1, { cli: loginOf(cli), lane: cli });
     return { test, at, isRunning: (...tickets: Ticket[]) => tickets.map(({ isWaiting }) => !isWaiting) };
   };
 
@@ -104,8 +105,21 @@ describe('A CLI with a limit', () => {
     const [first, second] = [at('small'), at('small')];
     second.release();
     first.release();
-    expect(test.room.hasSlotFor({ client: 'key a', cli: 'small' })).toBe(true);
+    expect(test.room.hasSlotFor({ client: 'key a', cli: loginOf('small') })).toBe(true);
     expect(isRunning(at('small'))).toEqual([true]);
+  });
+});
+
+describe('An account with a limit', () => {
+  it('runs as many jobs at once as its present limit allows, which the jobs of a removed account of its name leave free', () => {
+    const { admit, room } = new TestRoom({ maxActive: 9 });
+    const limited = { name: 'ada', maxRunning: 1 };
+    const [removed, present] = [loginOf('claude', limited), loginOf('claude', limited)];
+    const isWaiting = (cli: RoomCli) => admit('key a', 1, { cli }).isWaiting;
+    expect([isWaiting(removed), isWaiting(present), isWaiting(present)]).toEqual([false, false, true]);
+    present.account.maxRunning = 2;
+    room.next();
+    expect(room.waiting).toBe(0);
   });
 });
 
@@ -248,7 +262,7 @@ it('The users of one key share its slots', async () => {
   const [ada, bob, eve, other] = (['key app/ada', 'key app/bob', 'key app/eve', 'key other'] as const).map((name) =>
     admit(name),
   );
-  const hasSlot = (client: ClientText) => room.hasSlotFor({ client, cli: 'main' });
+  const hasSlot = (client: ClientText) => room.hasSlotFor({ client, cli: loginOf('main') });
   expect((['key app/joe', 'key app', 'key other'] as const).map(hasSlot)).toEqual([false, false, true]);
   expect([ada, bob, eve, other].map((ticket) => ticket?.isWaiting)).toEqual([false, false, true, false]);
   bob?.release();

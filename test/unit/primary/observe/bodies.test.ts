@@ -9,6 +9,7 @@ import { breakerBodyOf, countsOf, historyOf } from '../../../../src/primary/obse
 import { loadConfig } from '../../../../src/shared/config/config.js';
 import type { ReadinessEntry } from '../../../../src/shared/health.js';
 import { healthOf } from '../../../support/agents/cli-health.js';
+import { loginOf } from '../../../support/agents/logins.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { LogBook } from '../../../support/basics/log-book.js';
 import { jobDone, jobFailed, jobRequest } from '../../../support/jobs/job-records.js';
@@ -29,7 +30,8 @@ async function house(clisNamed: AtLeastOne<string>, env: Readonly<Record<string,
   const names = new ModelNames(await loadConfig(env, async () => ''), [first, ...others]);
   const create = (cli: NamedAdapter) => {
     const publicName = (model: string | null) => names.publicName(cli, model);
-    return { ...cli, publicName, health: healthOf(clock, { cli: cli.name }) } as unknown as ModelCli;
+    const login = loginOf(cli.name);
+    return { ...cli, ...login, publicName, health: healthOf(clock, login) } as unknown as ModelCli;
   };
   const clis: AtLeastOne<ModelCli> = [create(first), ...others.map(create)];
   await Promise.all(clis.map(({ health }) => health.checks.runCheck('start')));

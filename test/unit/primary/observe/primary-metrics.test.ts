@@ -58,7 +58,7 @@ describe('The metrics of workers and conversations', () => {
 
 it('The metrics of the model CLI count the events of its processes', async () => {
   const { metrics, read } = createMetrics();
-  const cli = metrics.cliOf('demo');
+  const cli = metrics.cliOf({ cli: 'demo' });
   cli.exited('nonzero');
   cli.killed('SIGKILL', 'timeout');
   cli.orphansReaped(3);

@@ -2,6 +2,7 @@ import { FileFaults } from '../../../../src/primary/access/file-faults.js';
 import type { CircuitStatus } from '../../../../src/primary/health/circuit.js';
 import { degradedReasons, type ReasonSources } from '../../../../src/primary/observe/degraded.js';
 import type { ReadinessEntry } from '../../../../src/shared/health.js';
+import { loginOf } from '../../../support/agents/logins.js';
 
 const until = Date.UTC(2026, 0, 2);
 const account: CircuitStatus = { state: 'open', model: null, reason: 'quota', since: 0, until };
@@ -28,7 +29,7 @@ function reasons({
   fileFaults,
 }: Options) {
   const clis = checks.map((current, index) => ({
-    name: current.cli,
+    ...loginOf(current.cli),
     publicName: (model: string | null) => model,
     health: {
       shortage: null,

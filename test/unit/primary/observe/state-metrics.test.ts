@@ -4,6 +4,7 @@ import { FeatureHooks } from '../../../../src/primary/features/feature-hooks.js'
 import { addServiceGauges, type GaugeSources } from '../../../../src/primary/observe/state-metrics.js';
 import { loadConfig } from '../../../../src/shared/config/config.js';
 import type { Phase } from '../../../../src/shared/phase.js';
+import { loginOf } from '../../../support/agents/logins.js';
 import { Exposition } from '../../../support/documents/exposition.js';
 
 /** Creates a service in this phase, with constant figures. */
@@ -22,7 +23,7 @@ async function createService(phase: Phase = 'ready') {
       logWriteErrors: () => 6,
       defects: { counts: { primary: 0, worker: 2 } },
     },
-    clis: [{ name: 'demo', accountName: '', pool, health }],
+    clis: [{ ...loginOf('demo'), pool, health }],
     room: slots,
     batches: { running: 1 },
     conversations: { counts },

@@ -5,6 +5,8 @@ import { StatusFeed } from '../../../../src/features/live-status/status-feed.js'
 import { type SetupSources, setupReportOf } from '../../../../src/features/setup-report/report.js';
 import { FileFaults } from '../../../../src/primary/access/file-faults.js';
 import { Status, type StatusSources } from '../../../../src/primary/observe/status.js';
+import type { ClientText } from '../../../../src/shared/client.js';
+import { loginOf } from '../../../support/agents/logins.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 import { root } from '../../../support/documents/sources.js';
 
@@ -15,7 +17,7 @@ const ready = { status: 'ready', checkedAt: at, durationMs: 40, trigger: 'start'
 function cliOf(name: string, check: object, status: readonly object[], windows: readonly object[]) {
   const current = { ...ready, cli: name, adapter: name, ...check };
   return {
-    name,
+    ...loginOf(name),
     adapter: { name, command: [`/bin/${name}`] },
     program: { version: '1.0' },
     publicName: (model: string | null) => (model === null ? name : `${name}/${model}`),
@@ -100,10 +102,10 @@ it('The status bodies are the same as in the golden file, member by member', () 
 });
 
 describe('An account with an owner', () => {
-  const account = (name: string, ...owners: string[]) => {
+  const account = (name: string, ...owners: ClientText[]) => {
     const cli = cliOf('claude', { account: name }, [closed], []);
     const health = { ...cli.health, needsLogin: false };
-    return { ...cli, health, account: { name, owners, maxRunning: null }, jobs: 0, lastUsedAt: null };
+    return { ...cli, ...loginOf('claude', { name, owners }), health, jobs: 0, lastUsedAt: null };
   };
   const clis = [account('team'), account('ada', 'sso ada', 'key ada'), account('bob', 'user bob')];
 

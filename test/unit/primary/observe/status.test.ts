@@ -4,6 +4,7 @@ import { healthBody, historyBody } from '../../../../src/shared/api/health.js';
 import { versionBody } from '../../../../src/shared/api/version.js';
 import type { ReadinessEntry, RenewalFault } from '../../../../src/shared/health.js';
 import type { Phase } from '../../../../src/shared/phase.js';
+import { loginOf } from '../../../support/agents/logins.js';
 import { FakeClock } from '../../../support/basics/fake-clock.js';
 
 const ready: ReadinessEntry = {
@@ -57,7 +58,7 @@ function createStatus({
 }: Options = {}) {
   const clock = new FakeClock();
   const cli = {
-    name: 'demo',
+    ...loginOf('demo'),
     adapter: { name: 'demo' },
     program: { version: '1.0' },
     pool: { counts: () => ({ standby: 1, renewed: 0, live: 2, tools: 0, busy: 3, stopping: 4 }), renewalFaults },
