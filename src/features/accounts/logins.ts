@@ -1,14 +1,12 @@
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { LoginProvider, LoginSettings, LoginSource, LoginsParts } from '../../primary/cli/logins.js';
-import type { ModelCli } from '../../primary/cli/model-cli.js';
-import type { AtLeastOne } from '../../primary/cli/models.js';
+import type { LoginProvider, LoginSettings, LoginSource } from '../../primary/cli/logins.js';
 import { findProgram } from '../../primary/cli/process/program.js';
 import { endsWell } from '../../primary/lifecycle/host.js';
 import type { ClientText } from '../../shared/client.js';
 import type { Environment } from '../../shared/config/config.js';
 import { accountsSource } from './account-login.js';
-import { type AccountsSource, CliAccounts, isolationWarnings, noAccounts, watchAccountsFile } from './accounts.js';
+import { CliAccounts, isolationWarnings, noAccounts, watchAccountsFile } from './accounts.js';
 import { refuseCapabilities } from './capabilities.js';
 import { type FenceTools, fenced, LoginFence, realPath } from './login-fence.js';
 import { type AccountValues, accountsIn, type variables } from './shared.js';
@@ -54,21 +52,13 @@ async function open(values: AccountValues, settings: LoginSettings): Promise<Log
       return isKnown ? null : `has no account ${account} (MODEL_API_ACCOUNTS_FILE)`;
     },
     warnings: (host, clis) => isolationWarnings(accounts, host, clis),
-    create: (serviceClis, parts) => createAccounts(source, serviceClis, parts, isShared),
+    create: (serviceClis, parts) => {
+      const accountsOf = (client: ClientText) => accountsIn(parts.featureOptionsOf(client));
+      const created = new CliAccounts(serviceClis, parts, accountsOf, source?.first, isShared);
+      if (source !== null) created.watch(watchAccountsFile(created, source, parts, parts.host));
+      return created;
+    },
   };
-}
-
-/** Creates the accounts of all model CLIs, and the watch of their file. `source`: null without a file. */
-function createAccounts(
-  source: AccountsSource | null,
-  serviceClis: AtLeastOne<ModelCli>,
-  parts: LoginsParts,
-  isShared: boolean,
-): CliAccounts {
-  const accountsOf = (client: ClientText) => accountsIn(parts.featureOptionsOf(client));
-  const accounts = new CliAccounts(serviceClis, parts, accountsOf, source?.first, isShared);
-  if (source !== null) accounts.watch(watchAccountsFile(accounts, source, parts, parts.host));
-  return accounts;
 }
 
 export const accountLogins: LoginProvider<typeof variables> = { checkHost, createFence, open };

@@ -1,4 +1,5 @@
 import type { CreatePrimaryPart, PrimaryCore } from '../../primary/features/feature.js';
+import { figuresByAccount } from '../../primary/observe/state-metrics.js';
 import { breakerBodyOf } from '../../primary/observe/status.js';
 import type { AccountBody, AccountList } from '../../shared/api/accounts.js';
 import { type ClientText, holderOf, optionHolder } from '../../shared/client.js';
@@ -11,12 +12,8 @@ export const createAccountsPart: CreatePrimaryPart = ({ clis, host: { clock } })
   const handlers: Handlers<typeof calls> = {
     listAccounts: ({ owner, withOpen }) => accountList(clis, clock, owner, withOpen),
   };
-  const read = () => {
-    const named = clis.filter(({ account }) => account.name !== null);
-    const figuresOf = (name: string) =>
-      named.filter((cli) => cli.name === name).map((cli) => [cli.account.name ?? '', weightNow(cli, clock)] as const);
-    return Object.fromEntries(named.map(({ name }) => [name, Object.fromEntries(figuresOf(name))]));
-  };
+  const named = () => clis.filter(({ account }) => account.name !== null);
+  const read = () => figuresByAccount(named(), (cli) => weightNow(cli, clock));
   return { handlers, gauges: [{ name: 'account_weight', ...metrics.account_weight, read }] };
 };
 

@@ -48,7 +48,7 @@ export class UsageLedger {
     added: readonly UsageName[] = [],
   ): void {
     const spent = { ...noAmounts, ...chargeIn(bill) };
-    const { account, modelMs } = bill;
+    const { account = '', modelMs } = bill;
     const jobs = { ...noJobs, [end.outcome]: 1 };
     const model = this.modelOf(end, bill);
     this.#grow(client, { ...spent, modelMs, model, account, jobs });

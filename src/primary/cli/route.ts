@@ -238,16 +238,14 @@ export class ModelRouter<C extends Pick<NamedAdapter, 'name'> = ModelCli> {
   readonly names: ModelNames;
   readonly #clis: AtLeastOne<C>;
   readonly #optionsOf: (client: ClientText) => RouteOptions;
-  readonly #accounts: AccountChooser<C> | null;
+  readonly #accounts: AccountChooser<C>;
 
-  /**
-   * `clis`: in the order of `names`, with the login of the service. `accounts`: null if each CLI has only one.
-   */
+  /** `clis`: in the order of `names`, with the login of the service. Without `accounts`, each has only this one. */
   constructor(
     names: ModelNames,
     clis: AtLeastOne<C>,
     optionsOf: (client: ClientText) => RouteOptions = () => anyRoute,
-    accounts: AccountChooser<C> | null = null,
+    accounts: AccountChooser<C> = { variable: '', choose: (cli) => ({ cli }) },
   ) {
     this.names = names;
     this.#clis = clis;
@@ -300,7 +298,6 @@ export class ModelRouter<C extends Pick<NamedAdapter, 'name'> = ModelCli> {
 
   /** Returns the route with the account that is right at present; null if no account may serve the client. */
   withAccount(route: Route<C>, request: RoutedRequest): Route<C> | null {
-    if (this.#accounts === null) return route;
     const choice = this.#accounts.choose(route.cli, this.#accountJob(route, request));
     if (choice === null) return null;
     const { cli, reason: accountReason } = choice;
@@ -310,7 +307,7 @@ export class ModelRouter<C extends Pick<NamedAdapter, 'name'> = ModelCli> {
 
   /** Records that a job has this route. */
   recordJob(route: Route<C>, request: RoutedRequest): void {
-    this.#accounts?.recordJob?.(route.cli, this.#accountJob(route, request));
+    this.#accounts.recordJob?.(route.cli, this.#accountJob(route, request));
   }
 
   /**
@@ -318,7 +315,6 @@ export class ModelRouter<C extends Pick<NamedAdapter, 'name'> = ModelCli> {
    * client may name the model.
    */
   checkAccount(request: RoutedRequest): void {
-    if (this.#accounts === null) return;
     const name = modelFor(request.model, this.#choiceOf(request.client));
     const { cli } = this.split(name);
     const route = { circuit: '', publicModel: name, account: null };

@@ -1,3 +1,4 @@
+import type { LoginNames } from '../../shared/health.js';
 import {
   type UsageFigure,
   type UsageFigureTable,
@@ -31,21 +32,17 @@ export function hasCharge(charge: Charge): boolean {
   return chargedFigures.some((name) => (charge[name] ?? 0) > 0);
 }
 
-/** The charge of a job, with the model, the CLI and the account that it is for. */
-export interface Bill extends Charge {
+/** The charge of a job, with the model and the login that it is for. `cli` is empty if no CLI had the job. */
+export interface Bill extends Charge, LoginNames {
   /** Model of the request by its public name; empty for the default model of a CLI. */
   readonly requested: string;
   /** Model that the CLI has named in the answer so far; null if it has named none. */
   readonly reported: string | null;
-  /** Name of the model CLI; empty if no CLI had the job. */
-  readonly cli: string;
-  /** Account of the model CLI; empty for the only account of a CLI, which has no name. */
-  readonly account: string;
   /** Time for which the model CLI had the job, in milliseconds. */
   readonly modelMs: number;
 }
 
-export const noBill: Bill = { ...noCharge, requested: '', reported: null, cli: '', account: '', modelMs: 0 };
+export const noBill: Bill = { ...noCharge, requested: '', reported: null, cli: '', modelMs: 0 };
 
 /** Adds two reported amounts; null if both are null, which is not the same as 0. */
 export function sumOf(a: number | null, b: number | null): number | null {

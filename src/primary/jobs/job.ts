@@ -292,8 +292,7 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
       ...this.#charge,
       requested: this.route.label ?? '',
       reported: this.#reportedModel,
-      cli: this.route.cli.name,
-      account: this.route.cli.account.name ?? '',
+      ...this.route.cli.names,
       modelMs: this.attemptMs,
     };
   }

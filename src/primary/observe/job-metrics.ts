@@ -100,7 +100,7 @@ export class JobMetrics {
 
   /** Counts the web searches in a bill. */
   countSearches({ cli, account, searches }: Pick<Bill, 'cli' | 'account' | 'searches'>): void {
-    if (searches > 0) this.#families.searches.inc({ cli, ...(account !== '' && { account }) }, searches);
+    if (searches > 0) this.#families.searches.inc({ cli, ...(account !== undefined && { account }) }, searches);
   }
 
   countDrainRefusal(): void {

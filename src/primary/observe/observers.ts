@@ -87,7 +87,7 @@ function logEnd(log: Logger, { requestId, trace, operation }: JobRequest, end: J
 function logFailure(log: Logger, { requestId, trace }: JobRequest, end: JobEnd, { account }: Bill): void {
   if (end.outcome !== 'cli_error' && end.outcome !== 'spawn_error') return;
   const { reason, stderr } = end.failure;
-  const ids = { request_id: requestId, ...traceFields(trace), ...(account !== '' && { account }) };
+  const ids = { request_id: requestId, ...traceFields(trace), account };
   log.warn('cli_failed', { ...ids, code: end.outcome, reason, stderr });
 }
 

@@ -61,7 +61,7 @@ export function addFigures(registry: Registry, name: string, { type, help, label
     });
 }
 
-interface MeasuredCli extends Pick<ModelCli, 'name' | 'account' | 'pool'> {
+interface MeasuredCli extends NamedCli, Pick<ModelCli, 'pool'> {
   readonly health: {
     readonly circuits: Pick<CliHealth['circuits'], 'openFor' | 'openings'>;
     readonly windows: Pick<CliHealth['windows'], 'utilization'>;
@@ -126,8 +126,10 @@ export function addServiceGauges(registry: Registry, sources: GaugeSources): voi
   );
 }
 
+type NamedCli = Pick<ModelCli, 'name' | 'account'>;
+
 /** Returns the figures of each CLI and account, by the names of both. */
-function figuresByAccount(clis: readonly MeasuredCli[], read: (cli: MeasuredCli) => Figures): Figures {
+export function figuresByAccount<C extends NamedCli>(clis: readonly C[], read: (cli: C) => Figures | number): Figures {
   const names = [...new Set(clis.map(({ name }) => name))];
   const figuresOf = (name: string) =>
     clis.filter((cli) => cli.name === name).map((cli) => [cli.account.name ?? '', read(cli)] as const);
