@@ -68,11 +68,6 @@ export interface LoginNames {
   readonly account?: string;
 }
 
-/** Returns the name of a login in one text, such as `claude@team`. */
-export function loginLabel(cli: string, account: string | null | undefined): string {
-  return account == null ? cli : `${cli}@${account}`;
-}
-
 /** Result of one check. `unknown` is the state before the first check. `adapter` is the kind of the CLI. */
 export interface ReadinessEntry extends LoginNames {
   readonly status: (typeof readinessStatuses)[number];

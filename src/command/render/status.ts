@@ -6,8 +6,7 @@ import type {
   ReasonBody,
   RenewalFaultBody,
 } from '../../shared/api/health.js';
-import { loginLabel } from '../../shared/health.js';
-import { formatCount, formatDuration, formatNumber, shellWord, wrapped } from '../../shared/text/format.js';
+import { formatCount, formatDuration, formatNumber, loginLabel, shellWord, wrapped } from '../../shared/text/format.js';
 import { escaped, type Paint, plain } from '../../shared/text/paint.js';
 import type { ServiceSnapshot, Totals, TotalsChange } from '../base/snapshot.js';
 import { wrappedRows } from './columns.js';

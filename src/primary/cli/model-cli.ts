@@ -2,16 +2,11 @@ import { coalesced, orAborted } from '../../shared/async.js';
 import type { ClientText } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import type { Config, Environment } from '../../shared/config/config.js';
-import {
-  type LoginNames,
-  loginLabel,
-  type ReadinessEntry,
-  type ReadinessTrigger,
-  type Verdict,
-} from '../../shared/health.js';
+import type { LoginNames, ReadinessEntry, ReadinessTrigger, Verdict } from '../../shared/health.js';
 import { isolated } from '../../shared/isolated.js';
 import { describeError, type Logger } from '../../shared/log/logger.js';
 import type { Instance } from '../../shared/process/proc.js';
+import { loginLabel } from '../../shared/text/format.js';
 import type { CircuitStatus } from '../health/circuit.js';
 import { CliHealth } from '../health/cli-health.js';
 import type { SeenClients } from '../health/evidence.js';

@@ -80,3 +80,8 @@ export function formatSpan(ms: number): string {
   if (!Number.isInteger(days)) return formatDuration(ms);
   return days === 1 ? '1 day' : `${days} days`;
 }
+
+/** Returns the name of a login in one text, such as `claude@team`. */
+export function loginLabel(cli: string, account: string | null | undefined): string {
+  return account == null ? cli : `${cli}@${account}`;
+}

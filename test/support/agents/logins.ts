@@ -1,5 +1,5 @@
 import { type Account, serviceLogin } from '../../../src/primary/cli/model-cli.js';
-import { loginLabel } from '../../../src/shared/health.js';
+import { loginLabel } from '../../../src/shared/text/format.js';
 
 /** Returns a login of a model CLI without processes: of an account, or of the service. */
 export function loginOf(name: string, options: Partial<Account> = {}) {

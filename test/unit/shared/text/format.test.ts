@@ -1,7 +1,17 @@
 import { alignColumns } from '../../../../src/command/base/columns.js';
-import { formatCount, formatDuration, formatNumber, labelledRows } from '../../../../src/shared/text/format.js';
+import {
+  formatCount,
+  formatDuration,
+  formatNumber,
+  labelledRows,
+  loginLabel,
+} from '../../../../src/shared/text/format.js';
 
 describe('The format functions', () => {
+  it('format the name of a login', () => {
+    expect([loginLabel('claude', 'team'), loginLabel('claude', null)]).toEqual(['claude@team', 'claude']);
+  });
+
   it.each([
     [0, '0 ms'],
     [41.4, '41 ms'],
