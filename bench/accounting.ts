@@ -1,6 +1,7 @@
+import { temporaryFolder } from '../test/support/basics/folder.js';
+import { runWithFaults, startFaulty } from '../test/support/faults/driver.js';
+import { Known } from '../test/support/faults/lane.js';
 import { total } from '../test/support/jobs/job-ledger.js';
-import { runWithFaults, startFaulty } from '../test/support/service/faulty-run.js';
-import { everyKind } from '../test/support/service/random-faults.js';
 import type { Row } from './support/table.js';
 
 const jobs = Number(process.env.FAULT_JOBS ?? 10_000);
@@ -8,8 +9,9 @@ const seed = Number(process.env.FAULT_SEED ?? 20_240_701);
 
 /** Runs jobs under every kind of fault, and compares the number of their ends in log, metrics and clients. */
 export async function accounting(): Promise<Row[]> {
-  await using service = await startFaulty();
-  const { ledger, struck, seconds } = await runWithFaults(service, jobs, everyKind, seed);
+  await using folder = await temporaryFolder();
+  await using service = await startFaulty(folder.path);
+  const { ledger, struck, seconds } = await runWithFaults(service, new Known(), { jobs, seed });
   const { logged, counted, clients, faults } = ledger;
   const byOutcome = Object.entries(counted).map(([outcome, count]) => `${outcome} ${count}`);
   const strikes = Object.entries(struck).flatMap(([kind, count]) => (count === 0 ? [] : [`${kind} ${count}`]));

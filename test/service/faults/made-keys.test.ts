@@ -1,13 +1,9 @@
-import { mkdir, readdir, readFile, rm, symlink } from 'node:fs/promises';
+import { mkdir, readdir, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { readMadeKeys } from '../../../src/features/keys-api/records.js';
 import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';
-import { keyOptions } from '../../support/basics/key-options.js';
-import { randomNumbers } from '../../support/basics/random.js';
 import { type Service, startService } from '../../support/service/service.js';
 
 const admin = { 'x-api-key': 'a-key-of-some-length-1234' };
-const rounds = 6;
 
 let folder: TemporaryFolder;
 beforeEach(async () => {
@@ -19,36 +15,6 @@ function start(env: Record<string, string> = {}): Promise<Service> {
   const state = { MODEL_API_STATE_FOLDER: join(folder.path, 'state'), MODEL_API_KEY: admin['x-api-key'] };
   return startService({ env: { ...state, ...env } });
 }
-
-describe('kill -9 while keys are written', () => {
-  it('loses no key whose request was answered, and leaves a whole file', async () => {
-    const random = randomNumbers(43);
-    const answered = new Map<string, string>();
-    for (let round = 0; round < rounds; round++) {
-      const service = await start();
-      const known = (await service.get('/keys', admin)).body.keys as { name: string }[];
-      expect(known.map(({ name }) => name)).toEqual(expect.arrayContaining([...answered.keys()]));
-      for (const [name, key] of [...answered].slice(-3))
-        expect([name, (await service.get('/usage', { 'x-api-key': key })).status]).toEqual([name, 200]);
-      let left = 3 + Math.floor(random() * 12);
-      const writer = async (lane: number) => {
-        for (let index = 0; ; index++) {
-          const name = `k${round}-${lane}-${index}`;
-          const made = await service.post('/keys', { name }, admin).catch(() => null);
-          if (made?.status !== 201) return;
-          answered.set(name, String(made.body.key));
-          if (--left === 0) service.process.kill('SIGKILL'); // while the keys of the other lanes are written
-        }
-      };
-      const writers = [0, 1, 2, 3].map(writer);
-      await Promise.all(writers);
-      await service.stop();
-      const stored = readMadeKeys(await readFile(join(folder.path, 'state', 'made-keys.json'), 'utf8'), keyOptions);
-      expect(stored.map(({ name }) => name)).toEqual(expect.arrayContaining([...answered.keys()]));
-    }
-    expect(answered.size).toBeGreaterThan(rounds);
-  });
-});
 
 describe('An audit file that cannot be written', () => {
   it('refuses each act of an administrator, and nothing else', async () => {

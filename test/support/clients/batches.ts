@@ -62,9 +62,13 @@ export interface ResultLine {
 }
 
 /** Returns the lines of a file with results; none if there is no file. */
-export async function resultsIn(service: Pick<Service, 'url'>, file: string | null): Promise<ResultLine[]> {
+export async function resultsIn(
+  service: Pick<Service, 'url'>,
+  file: string | null,
+  headers = {},
+): Promise<ResultLine[]> {
   if (file === null) return [];
-  const text = await (await fetch(`${service.url}/v1/files/${file}/content`)).text();
+  const text = await (await fetch(`${service.url}/v1/files/${file}/content`, { headers })).text();
   return text
     .split('\n')
     .filter((line) => line !== '')

@@ -14,6 +14,10 @@ export interface Fate {
   readonly error?: string;
   /** Conversation of an answered chat. */
   readonly conversationId?: string;
+  /** Text of a whole answer. */
+  readonly response?: string;
+  /** HTTP status of a refusal. */
+  readonly status?: number;
 }
 
 export interface JobOrder {
@@ -22,6 +26,7 @@ export interface JobOrder {
   readonly body: Readonly<Record<string, unknown>>;
   /** Delay from the first event to the client's disconnect; null to stay. Only for bodies that request a stream. */
   readonly leaveAfterMs: number | null;
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 /** Sends one job on a new connection, and returns its result. Never rejects. */
@@ -34,7 +39,7 @@ export function fateOf(port: number, order: JobOrder): Promise<Fate> {
       const wasAdmitted = text.includes('event: ') ? true : null;
       end({ kind: 'lost', outcome: null, wasAdmitted, error: error.code ?? error.message });
     };
-    const headers = { 'content-type': 'application/json', 'x-request-id': id };
+    const headers = { 'content-type': 'application/json', 'x-request-id': id, ...order.headers };
     const options = { host: '127.0.0.1', port, path, method: 'POST', headers, agent: false as const };
     const clientRequest = request(options, (response) => {
       response.setEncoding('utf8').on('data', (piece: string) => {
@@ -55,14 +60,15 @@ function isStream({ headers }: IncomingMessage): boolean {
   return headers['content-type']?.startsWith('text/event-stream') ?? false;
 }
 
-const refusals = new Set([400, 401, 403, 404, 413, 422, 429, 503]);
+const refusals = new Set([400, 401, 403, 404, 409, 413, 422, 429, 503]);
 
 function fateFromAnswer(response: IncomingMessage, text: string): Omit<Fate, 'id'> {
   const status = response.statusCode ?? 0;
   if (isStream(response)) return streamed(text);
   if (status === 200) return answered(text);
   const { error } = JSON.parse(text) as { error: Outcome };
-  if (refusals.has(status) && error !== 'shutting_down') return { kind: 'refused', outcome: null, wasAdmitted: false };
+  if (refusals.has(status) && error !== 'shutting_down')
+    return { kind: 'refused', outcome: null, wasAdmitted: false, status };
   return { kind: 'answered', outcome: error, wasAdmitted: true };
 }
 
@@ -74,11 +80,12 @@ function streamed(text: string): Omit<Fate, 'id'> {
 }
 
 function answered(json: string): Omit<Fate, 'id'> {
-  const { conversation_id: conversationId } = JSON.parse(json) as { conversation_id?: string };
+  const { response = '', conversation_id: conversationId } = JSON.parse(json) as Readonly<Record<string, string>>;
   return {
     kind: 'answered',
     outcome: 'ok',
     wasAdmitted: true,
+    response,
     ...(conversationId !== undefined && { conversationId }),
   };
 }

@@ -18,7 +18,12 @@ export interface Ledger {
   readonly faults: readonly string[];
 }
 
-export async function ledgerOf(service: Service, fates: readonly Fate[]): Promise<Ledger> {
+/** `isListed` tells by its ID whether a job must be among the fates. */
+export async function ledgerOf(
+  service: Service,
+  fates: readonly Fate[],
+  isListed: (id: string) => boolean = () => true,
+): Promise<Ledger> {
   const scrape = new Exposition((await service.get('/metrics')).text);
   const counted = countsOf((outcome) => scrape.sum('jobs_total', { outcome }));
   const ends = () => service.logs.filter(({ event }) => event === 'job_ended');
@@ -33,7 +38,7 @@ export async function ledgerOf(service: Service, fates: readonly Fate[]): Promis
   };
   const faults = [
     ...faultsOfCounts(logged, counted),
-    ...faultsOfFates(ended, fates),
+    ...faultsOfFates(ended, fates, isListed),
     ...faultsOfRequests(service, ended),
   ];
   return { logged, counted, clients, faults };
@@ -53,7 +58,11 @@ function faultsOfCounts(logged: Counts, counted: Counts): string[] {
 }
 
 /** Checks that each job has one end, and that its client received the same outcome. */
-function faultsOfFates(ended: readonly LogRecord[], fates: readonly Fate[]): string[] {
+function faultsOfFates(
+  ended: readonly LogRecord[],
+  fates: readonly Fate[],
+  isListed: (id: string) => boolean,
+): string[] {
   const ends = groupById(ended);
   const faults = fates.flatMap(({ id, kind, outcome, wasAdmitted }) => {
     const endsOfJob = ends.get(id) ?? [];
@@ -64,7 +73,10 @@ function faultsOfFates(ended: readonly LogRecord[], fates: readonly Fate[]): str
     return isOther ? [`${id} was told ${outcome}, and has ended with ${endsOfJob[0]?.outcome}`] : [];
   });
   const known = new Set(fates.map(({ id }) => id));
-  return [...faults, ...[...ends.keys()].filter((id) => !known.has(id)).map((id) => `${id} is nobody’s`)];
+  return [
+    ...faults,
+    ...[...ends.keys()].filter((id) => isListed(id) && !known.has(id)).map((id) => `${id} is nobody’s`),
+  ];
 }
 
 function groupById(ended: readonly LogRecord[]): Map<string, LogRecord[]> {
