@@ -86,9 +86,9 @@ export class CliAccounts implements Logins {
   readonly #isShared: boolean;
   #named: ReadonlyMap<string, NamedAccount> = new Map();
   /** Accounts whose lines have faults. */
-  #closed: readonly ClosedAccount[] = [];
+  #closed: readonly (ClosedAccount & Pick<PreparedAccount, 'realHome'>)[] = [];
   /** Removed accounts, whose jobs may still run. */
-  #retired: ModelCli[] = [];
+  #retired: NamedAccount[] = [];
   readonly #programs = new Map<string, CliProgram>();
   /** Turns of the accounts that may serve the same clients, by their names. */
   readonly #turns = new Map<string, AccountTurns<ModelCli>>();
@@ -123,7 +123,7 @@ export class CliAccounts implements Logins {
 
   /** All instances with processes: those in use, the unused logins of the service, and removed accounts. */
   get all(): readonly ModelCli[] {
-    return [...new Set([...this.#serviceClis, ...this.clis, ...this.#retired])];
+    return [...new Set([...this.#serviceClis, ...this.clis, ...this.#retired.map(({ cli }) => cli)])];
   }
 
   /** Named accounts, in the order of the file. */
@@ -141,9 +141,9 @@ export class CliAccounts implements Logins {
     return this.clis.find(({ name }) => name === cli.name) ?? cli;
   }
 
-  /** Tokens of the accounts. */
+  /** Tokens of the accounts, also of removed ones, whose programs may still print them. */
   get secrets(): Secret[] {
-    return [...this.#named.values()].flatMap(({ prepared: { token, line } }) =>
+    return [...this.#named.values(), ...this.#retired].flatMap(({ prepared: { token, line } }) =>
       token === null ? [] : [{ name: `token of ${line.name}`, value: token }],
     );
   }
@@ -182,8 +182,9 @@ export class CliAccounts implements Logins {
    */
   replace({ accounts, closed }: Pick<PreparedAccounts, 'accounts' | 'closed'>): void {
     const before = this.#named;
-    this.#closed = closed.map((each) => this.#withOldOwners(each));
-    const hasNewPlaces = fenceOf(this.#parts.host)?.replacePlaces(this.#placesWith(accounts)) === true;
+    this.#closed = closed.map((each) => this.#withOldParts(each));
+    const places = this.#placesOf([...accounts, ...this.#closed]);
+    const hasNewPlaces = fenceOf(this.#parts.host)?.replacePlaces(places) === true;
     this.#named = new Map(accounts.map((prepared) => [prepared.line.name, this.#instanceOf(prepared, before)]));
     const named = this.named;
     const inUse = this.#serviceClis.flatMap((cli) => {
@@ -196,9 +197,9 @@ export class CliAccounts implements Logins {
       return hasOpen ? accountsOfCli : [cli, ...accountsOfCli];
     });
     this.#inUse.splice(0, this.#inUse.length, ...inUse);
-    const removed = [...before.values()].map(({ cli }) => cli).filter((cli) => !named.includes(cli));
-    this.#retired = [...this.#retired.filter(({ jobs }) => jobs > 0), ...removed];
-    for (const cli of removed) {
+    const removed = [...before.values()].filter(({ cli }) => !named.includes(cli));
+    this.#retired = [...this.#retired.filter(({ cli }) => cli.jobs > 0), ...removed];
+    for (const { cli } of removed) {
       this.#started.delete(cli);
       void cli.retire();
     }
@@ -281,10 +282,12 @@ export class CliAccounts implements Logins {
     return named === name || named === adapter.name || !this.#serviceClis.some(isCli);
   }
 
-  #withOldOwners(closed: ClosedAccount): ClosedAccount {
-    const before = this.#named.get(closed.name)?.prepared.line.owners ?? [];
-    const older = this.#closed.find(({ name }) => name === closed.name)?.owners ?? [];
-    return { ...closed, owners: [...new Set([...closed.owners, ...before, ...older])] };
+  /** Adds the former owners of a closed account, and its former HOME, which stays hidden. */
+  #withOldParts(closed: ClosedAccount) {
+    const before = this.#named.get(closed.name)?.prepared;
+    const older = this.#closed.find(({ name }) => name === closed.name);
+    const owners = [...closed.owners, ...(before?.line.owners ?? []), ...(older?.owners ?? [])];
+    return { ...closed, owners: [...new Set(owners)], realHome: before?.realHome ?? older?.realHome ?? null };
   }
 
   #instanceOf(prepared: PreparedAccount, before: ReadonlyMap<string, NamedAccount>): NamedAccount {
@@ -296,7 +299,7 @@ export class CliAccounts implements Logins {
   }
 
   /** Returns where the logins are that other accounts must not read. */
-  #placesWith(accounts: readonly PreparedAccount[]): LoginPlace[] {
+  #placesOf(accounts: readonly Pick<PreparedAccount, 'realHome'>[]): LoginPlace[] {
     const homes = accounts.flatMap(({ realHome: path }) => (path === null ? [] : [{ path, isOfService: false }]));
     const files = this.#serviceClis.flatMap(({ adapter: { login } }) => login ?? []);
     return accounts.length === 0 ? [] : [...homes, ...files.map(({ path }) => ({ path, isOfService: true }))];

@@ -39,10 +39,10 @@ export function createFallbacks({
 
 /** Owns the numbers of moves, by the CLI before, the CLI after, and the reason. */
 class MoveCounts {
-  readonly figures: Record<string, Record<string, Record<string, number>>> = {};
+  readonly figures: Record<string, Record<string, Record<string, number>>> = Object.create(null);
 
   add(from: string, to: string, reason: PassReason): void {
-    this.figures[from] ??= {};
+    this.figures[from] ??= Object.create(null) as Record<string, Record<string, number>>;
     this.figures[from][to] ??= {};
     const counts = this.figures[from][to];
     counts[reason] = (counts[reason] ?? 0) + 1;

@@ -7,6 +7,7 @@ import {
   type PreparedAccounts,
 } from '../../../../src/features/accounts/accounts.js';
 import { readAccountsFile } from '../../../../src/features/accounts/accounts-file.js';
+import { LoginFence } from '../../../../src/features/accounts/login-fence.js';
 import { FileFaults } from '../../../../src/primary/access/file-faults.js';
 import { plainLaunch } from '../../../../src/primary/cli/contract/adapter.js';
 import type { ModelCli } from '../../../../src/primary/cli/model-cli.js';
@@ -112,8 +113,10 @@ describe('The accounts of the model CLIs', () => {
       'claude@ada',
       3,
     ]);
+    exhaust(before as ModelCli);
     accounts.replace(prepared('ada claude home=/other owners=key:bob\n'));
     expect(accounts.named[0]).not.toBe(before);
+    expect(accounts.named[0]?.health.circuits.isClosed).toBe(true);
     expect(before?.pool.keepsNoSessions).toBe(true);
   });
 
@@ -217,6 +220,28 @@ describe('The accounts of the model CLIs', () => {
     expect(ownerWarnings(made.accounts.named, ['key ada', 'key lab'])).toEqual([
       'MODEL_API_ACCOUNTS_FILE: no API key has the name of an owner of lab: adda',
     ]);
+  });
+
+  it('keep the token of a removed account a secret, because its programs may still print it', async () => {
+    await using made = await createAccounts('ada claude token-file=/token\n');
+    made.accounts.replace(noAccounts);
+    expect(made.accounts.secrets).toEqual([{ name: 'token of ada', value: 'a-token' }]);
+  });
+
+  it('hide the HOME of each account from the others, also while its line has a fault', async () => {
+    await using made = await modelClisOf(named);
+    const fence = new LoginFence({ env: 'env', perl: 'perl' }, null);
+    const parts = { ...made.accountParts, host: { ...made.accountParts.host, fence } };
+    const accounts = new CliAccounts(made.clis, parts, () => null, prepared(ada + team));
+    const { containments } = parts.host.termination;
+    const startOfTeam = async () => {
+      const inside = await fence.around(containments, { home: '/t' }).create(1, '');
+      return inside.enter('model', []);
+    };
+    expect(await startOfTeam()).toMatchObject(['env', expect.arrayContaining(['/a', '/t', 'model'])]);
+    for (const _ of [1, 2]) accounts.replace(prepared(`${ada.trim()} jobs=many\n${team}`));
+    expect(await startOfTeam()).toMatchObject(['env', expect.arrayContaining(['/a', '/t', 'model'])]);
+    for (const { health } of accounts.all) health.stop();
   });
 
   it('are checked with their own login', async () => {

@@ -113,18 +113,24 @@ describe('A job that moves to another model', () => {
     hooks.jobMoved(jobRequest({ requestId: 'first' }), team, spare, 'quota');
     hooks.jobMoved(jobRequest({ requestId: 'second' }), team, spare, 'quota');
     hooks.jobMoved(jobRequest({ requestId: 'third' }), spare, team, 'start');
+    hooks.jobMoved(jobRequest(), route('constructor', null), route('toString', null), 'start');
     expect(hooks.counters.map(({ name, labels, read }) => [name, labels, read()])).toEqual([
       [
         'fallbacks_total',
         ['from', 'to', 'reason'],
-        { 'claude@team': { 'claude@spare': { quota: 2 } }, 'claude@spare': { 'claude@team': { start: 1 } } },
+        {
+          'claude@team': { 'claude@spare': { quota: 2 } },
+          'claude@spare': { 'claude@team': { start: 1 } },
+          constructor: { toString: { start: 1 } },
+        },
       ],
     ]);
-    expect(log.events).toEqual(Array(3).fill('job_fell_back'));
+    expect(log.events).toEqual(Array(4).fill('job_fell_back'));
     expect(log.entries.map(({ fields }) => fields)).toMatchObject([
       { request_id: 'first', from: 'opus', to: 'claude@spare', reason: 'quota' },
       { request_id: 'second' },
       { request_id: 'third', from: 'claude@spare', to: 'opus', reason: 'start' },
+      { from: 'constructor', to: 'toString' },
     ]);
   });
 });
