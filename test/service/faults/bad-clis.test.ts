@@ -1,3 +1,6 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';
 import { stream } from '../../support/clients/event-stream.js';
 import { recovers } from '../../support/jobs/jobs.js';
 import { fixture, type Service, startService } from '../../support/service/service.js';
@@ -29,44 +32,88 @@ const silent = (step: string) => `cli_error other: the model CLI was silent for 
 const idle = 'cli_error other: the model CLI is idle, but has not ended its turn';
 const refusals = ['"a1"', '0', '""', 'null'].map((id) => `${id}:-32601`).join(' ');
 
-describe('A model CLI with one fault', () => {
-  it.each<[Protocol, string, string]>([
-    ['acp', 'none', 'Hello'],
-    ['acp', 'noise', 'Hello'],
-    ['acp', 'ids', refusals],
-    ['acp', 'approval', '"approval":{"outcome":{"outcome":"cancelled"}}'],
-    ['acp', 'leaves-stdin', 'Hello'],
-    ['codex', 'none', 'Hello'],
-    ['codex', 'noise', 'Hello'],
-    ['codex', 'ids', refusals],
-    ['codex', 'approval', '"approval":-32601'],
-    ['codex', 'leaves-stdin', 'Hello'],
-    ['codex', 'lost-end', idle],
-    ['codex', 'whole-lost-end', 'Hello'],
-    ['claude', 'none', 'Hello'],
-    ['claude', 'noise', 'Hello'],
-    ['claude', 'ids', '"a1":deny 0:deny "":deny'],
-    ['claude', 'approval', '"approval":deny'],
-    ['claude', 'leaves-stdin', 'Hello'],
-  ])('%s %s: ends its turn within seconds, and leaves no process', async (protocol, fault, expected) => {
-    await using service = await start(protocol, fault);
+describe.each<[Protocol, [string, string][]]>([
+  [
+    'acp',
+    [
+      ['none', 'Hello'],
+      ['noise', 'Hello'],
+      ['ids', refusals],
+      ['approval', '"approval":{"outcome":{"outcome":"cancelled"}}'],
+      ['leaves-stdin', 'Hello'],
+    ],
+  ],
+  [
+    'codex',
+    [
+      ['none', 'Hello'],
+      ['noise', 'Hello'],
+      ['ids', refusals],
+      ['approval', '"approval":-32601'],
+      ['leaves-stdin', 'Hello'],
+      ['lost-end', idle],
+      ['whole-lost-end', 'Hello'],
+    ],
+  ],
+])('A model CLI with one fault: %s', (protocol, faults) => {
+  let folder: TemporaryFolder;
+  let service: Service;
+  const use = (fault: string) => writeFile(join(folder.path, 'fault'), fault);
+
+  beforeAll(async () => {
+    folder = await temporaryFolder();
+    await use('none');
+    service = await start(protocol, `@${join(folder.path, 'fault')}`);
+  });
+  afterAll(async () => {
+    await service.stop();
+    await folder[Symbol.asyncDispose]();
+  });
+
+  it.each(faults)('%s: ends its turn within seconds, and leaves no process', async (fault, expected) => {
+    await use(fault);
     const startMs = performance.now();
     expect(await outcomeOf(service)).toBe(expected);
     expect(performance.now() - startMs).toBeLessThan(maxTurnMs);
   });
 
-  it.each<Protocol>(['acp', 'codex', 'claude'])(
-    '%s: is ended after its client, although it ignores the signal, and says nothing to the next one',
-    async (protocol) => {
-      await using service = await start(protocol, 'late-cancel');
-      const answer = await stream(service, '/ask', { prompt: 'Please wait' });
-      await answer.next('started');
-      await answer.next('delta');
-      await answer[Symbol.asyncDispose]();
-      await recovers(service);
-      expect(await outcomeOf(service)).toBe('Hello');
+  it('is ended after its client, although it ignores the signal, and says nothing to the next one', async () => {
+    await use('late-cancel');
+    await expectEndAfterClient(service);
+  });
+});
+
+/** Expects the end of a turn after its client has left, and another answer for the next client. */
+async function expectEndAfterClient(service: Service): Promise<void> {
+  const answer = await stream(service, '/ask', { prompt: 'Please wait' });
+  await answer.next('started');
+  await answer.next('delta');
+  await answer[Symbol.asyncDispose]();
+  await recovers(service);
+  expect(await outcomeOf(service)).toBe('Hello');
+}
+
+describe('A model CLI with one fault', () => {
+  it.each([
+    ['none', 'Hello'],
+    ['noise', 'Hello'],
+    ['ids', '"a1":deny 0:deny "":deny'],
+    ['approval', '"approval":deny'],
+    ['leaves-stdin', 'Hello'],
+  ])(
+    'claude %s: ends its turn, also that of its trial, within seconds, and leaves no process',
+    async (fault, expected) => {
+      await using service = await start('claude', fault);
+      const startMs = performance.now();
+      expect(await outcomeOf(service)).toBe(expected);
+      expect(performance.now() - startMs).toBeLessThan(maxTurnMs);
     },
   );
+
+  it('claude: is ended after its client, although it ignores the signal, and says nothing to the next one', async () => {
+    await using service = await start('claude', 'late-cancel');
+    await expectEndAfterClient(service);
+  });
 
   it('is ended when it never answers a request of its opening, or never ends a whole answer', async () => {
     const cases: readonly [Protocol, string, string][] = [

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { temporaryFolder } from '../../support/basics/folder.js';
 import { recovers } from '../../support/jobs/jobs.js';
 import { memoryOf } from '../../support/processes/processes.js';
-import { fixture, script, startWithProgram } from '../../support/service/service.js';
+import { namedProgram, type Service, script, startWithProgram } from '../../support/service/service.js';
 
 const largePrompt = 'x'.repeat(1_000_000);
 const oneSlot = { MODEL_API_MAX_CONCURRENT: '1' };
@@ -51,21 +51,24 @@ describe('A program that cannot be started', () => {
   });
 });
 
+let service: Service;
+beforeAll(async () => {
+  service = await startWithProgram(namedProgram, { ...oneSlot, MODEL_API_DEFAULT_MODEL: 'splits-utf8.pl' });
+});
+afterAll(async () => {
+  await recovers(service);
+  await service.stop();
+});
+
 describe('A program that fails', () => {
   it.each([
-    [
-      'exits with a code',
-      script('exits-early.pl', '3'),
-      'the model CLI exited with code 3',
-      'warming up\nthe disk is full',
-    ],
-    ['is killed', script('dies-by-signal.pl', 'KILL'), 'the model CLI was ended by SIGKILL', undefined],
-    ['crashes', script('dies-by-signal.pl', 'SEGV'), 'the model CLI was ended by SIGSEGV', undefined],
-    ['is no program', fixture('nowhere.js'), 'the model CLI exited with code 1', expect.stringContaining('nowhere.js')],
-  ])('causes a cli_error with the cause, and its stderr is logged: it %s', async (_, command, message, stderr) => {
-    await using service = await startWithProgram(command, oneSlot);
+    ['exits with a code', 'exits-early.pl:3', 'the model CLI exited with code 3', 'warming up\nthe disk is full'],
+    ['is killed', 'dies-by-signal.pl:KILL', 'the model CLI was ended by SIGKILL', undefined],
+    ['crashes', 'dies-by-signal.pl:SEGV', 'the model CLI was ended by SIGSEGV', undefined],
+    ['is no program', 'nowhere.js', 'the model CLI exited with code 127', expect.stringContaining('nowhere.js')],
+  ])('causes a cli_error with the cause, and its stderr is logged: it %s', async (_, model, message, stderr) => {
     for (const prompt of ['hello', largePrompt]) {
-      const { status, body } = await service.post('/ask', { prompt });
+      const { status, body } = await service.post('/ask', { prompt, model });
       expect(status).toBe(500);
       expect(body).toMatchObject({ error: 'cli_error', message, reason: 'crashed' });
       const record = await service.log('cli_failed', ({ request_id }) => request_id === body.request_id);
@@ -84,10 +87,9 @@ describe('A program that fails', () => {
 
   it('causes a cli_error when it floods its stdout, and the flood is not stored', async () => {
     const maxGrowth = 150 * 1024 * 1024;
-    await using service = await startWithProgram(script('floods-stdout.pl'), oneSlot);
     const before = await memoryOf(service.pid);
     for (let round = 0; round < 3; round++) {
-      const { status, body } = await service.post('/ask', { prompt: 'hello' });
+      const { status, body } = await service.post('/ask', { prompt: 'hello', model: 'floods-stdout.pl' });
       expect(status).toBe(500);
       expect(body).toMatchObject({ error: 'cli_error', reason: 'output_too_large' });
       await recovers(service);
@@ -98,24 +100,21 @@ describe('A program that fails', () => {
 });
 
 describe('A program that behaves oddly but answers', () => {
-  it.each(['closes-stdin.pl', 'never-reads.pl'])('may leave a large prompt unread: %s', async (name) => {
-    await using service = await startWithProgram(script(name), oneSlot);
-    const { status, body } = await service.post('/ask', { prompt: largePrompt });
+  it.each(['closes-stdin.pl', 'never-reads.pl'])('may leave a large prompt unread: %s', async (model) => {
+    const { status, body } = await service.post('/ask', { prompt: largePrompt, model });
     expect(status).toBe(200);
     expect(body.response).toBe('answered without reading');
     await recovers(service);
   });
 
   it('may split characters between writes', async () => {
-    await using service = await startWithProgram(script('splits-utf8.pl'), oneSlot);
     const prompt = 'grüße, 你好, 🚀 – 👩‍👩‍👧';
-    const { body } = await service.post('/ask', { prompt });
+    const { body } = await service.post('/ask', { prompt, model: 'splits-utf8.pl' });
     expect(body.response).toBe(prompt);
   });
 
   it('may print invalid UTF-8, which becomes replacement characters', async () => {
-    await using service = await startWithProgram(script('prints-garbage.pl'), oneSlot);
-    const { status, body } = await service.post('/ask', { prompt: 'hello' });
+    const { status, body } = await service.post('/ask', { prompt: 'hello', model: 'prints-garbage.pl' });
     expect(status).toBe(200);
     const everyByte = Buffer.from(Array.from({ length: 256 }, (_, byte) => byte));
     const text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(everyByte).replace('\u001b', '');

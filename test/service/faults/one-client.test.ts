@@ -4,6 +4,7 @@ import { exampleAgentIn } from '../../support/agents/adapter-files.js';
 import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';
 import { metric } from '../../support/documents/exposition.js';
 import { headersOf, type KeyHolder, type NamedKeys, writeNamedKeys } from '../../support/doors/named-keys.js';
+import { untilJobs } from '../../support/jobs/jobs.js';
 import { fixture, type Service, script, startService } from '../../support/service/service.js';
 
 let folder: TemporaryFolder;
@@ -51,15 +52,25 @@ async function expectUntouched(service: Service): Promise<void> {
 
 /** Expects that no check has found a fault. The forced check comes after the checks triggered by jobs. */
 async function expectReady(service: Service): Promise<void> {
+  const before = new Set(service.logs);
   expect((await service.post('/health/recheck', {}, headersOf('operator'))).body.status).toBe('ok');
-  await service.log('readiness_checked', ({ trigger }) => trigger === 'forced');
+  await service.log('readiness_checked', (record) => record.trigger === 'forced' && !before.has(record));
   const unready = service.logs.filter(({ event, status }) => event === 'readiness_checked' && status === 'not_ready');
   expect(unready).toEqual([]);
 }
 
-describe('A single client', () => {
+describe('A single client with one attack after the other', () => {
+  let service: Service;
+  beforeAll(async () => {
+    await writeFile(account, 'ok');
+    service = await startAgent({ MODEL_API_STRICT_HEALTH: 'true' });
+  });
+  afterAll(async () => {
+    await untilJobs(service, 0, 0);
+    await service.stop();
+  });
+
   it('cannot open the circuit of the account with model names', async () => {
-    await using service = await startAgent();
     const names = ['api-key', 'API-KEY', 'api_key', 'apikey', '401', 'models/403', 'unauthorized', 'log-in', 'catalog'];
     for (const model of [...names, 'quota', 'rate.limit', '429', 'billing', 'RESOURCE_EXHAUSTED', 'overloaded', '503'])
       for (let n = 0; n < 2; n++)
@@ -70,7 +81,6 @@ describe('A single client', () => {
   it.each(['repeat', 'shout', 'cut'])(
     'cannot open the circuit of the account with its prompt, even if errors %s it',
     async (complaint) => {
-      await using service = await startAgent();
       for (const words of [
         'my api-key',
         'log in',
@@ -90,7 +100,6 @@ describe('A single client', () => {
   );
 
   it('cannot open the circuit of the account with earlier messages or a system text', async () => {
-    await using service = await startAgent();
     for (let n = 0; n < 3; n++) {
       await reasonOf(service, 'bob', 'repeat: the system text', { system: 'Log in with the api key. 401. Quota.' });
       const message = 'log in with the api key';
@@ -102,7 +111,6 @@ describe('A single client', () => {
   });
 
   it('cannot open the circuit of the account with encoded text that the service cannot recognise', async () => {
-    await using service = await startAgent();
     for (const words of ['API key not valid', 'Error: 401 Unauthorized', 'You exceeded your current quota'])
       for (let n = 0; n < 3; n++) {
         const prompt = `decode: ${Buffer.from(words).toString('base64')}`;
@@ -112,8 +120,22 @@ describe('A single client', () => {
     await expectUntouched(service);
   });
 
+  it('cannot make the CLI not ready with failing jobs, nor end the live sessions of other clients', async () => {
+    const { body } = await service.post('/chat', { message: 'hello' }, headersOf('alice'));
+    for (let n = 0; n < 5; n++) {
+      for (const prompt of ['fail: now', 'crash: now']) await reasonOf(service, 'bob', prompt);
+      await reasonOf(service, 'bob', `decode: ${Buffer.from('401 Unauthorized').toString('base64')}`);
+    }
+    expect((await service.get('/health')).status).toBe(200);
+    const next = { message: 'hello again', conversation_id: body.conversation_id };
+    const hits = await metric(service, 'live_session_total{result="hit"}');
+    expect((await service.post('/chat', next, headersOf('alice'))).body.response).toBe('big answers');
+    expect(await metric(service, 'live_session_total{result="hit"}')).toBe(hits + 1);
+    await expectUntouched(service);
+  });
+
+  // Last, because it opens the circuit of a model.
   it('cannot block other clients with 403, which only applies to the model of the job', async () => {
-    await using service = await startAgent();
     for (let n = 0; n < 3; n++)
       for (const model of [undefined, 'small', 'locked']) {
         expect(await reasonOf(service, 'bob', 'forbid: this', { model })).toBe('auth');
@@ -126,21 +148,9 @@ describe('A single client', () => {
     expect([status, body.message]).toEqual([500, expect.stringMatching(/may not use this model; no job is started/)]);
     expect(await reasonOf(service, 'alice', 'hello')).toBe('big answers');
   });
+});
 
-  it('cannot make the CLI not ready with failing jobs, nor end the live sessions of other clients', async () => {
-    await using service = await startAgent({ MODEL_API_STRICT_HEALTH: 'true' });
-    const { body } = await service.post('/chat', { message: 'hello' }, headersOf('alice'));
-    for (let n = 0; n < 5; n++) {
-      for (const prompt of ['fail: now', 'crash: now']) await reasonOf(service, 'bob', prompt);
-      await reasonOf(service, 'bob', `decode: ${Buffer.from('401 Unauthorized').toString('base64')}`);
-    }
-    expect((await service.get('/health')).status).toBe(200);
-    const next = { message: 'hello again', conversation_id: body.conversation_id };
-    expect((await service.post('/chat', next, headersOf('alice'))).body.response).toBe('big answers');
-    expect(await metric(service, 'live_session_total{result="hit"}')).toBe(1);
-    await expectUntouched(service);
-  });
-
+describe('A single client', () => {
   it.each([
     ['of a command', script('exits-early.pl', '3')],
     ['of a model that a command does not know', 'sh -c \'cat >/dev/null; test "$0" = big && echo yes\' {model}'],

@@ -8,7 +8,7 @@ import { metric } from '../../support/documents/exposition.js';
 import { recovers, runtimeOf, untilJobs, untilTreeGone } from '../../support/jobs/jobs.js';
 import { Children } from '../../support/processes/children.js';
 import { isAlive } from '../../support/processes/processes.js';
-import { programs, script, startWithProgram } from '../../support/service/service.js';
+import { namedProgram, programs, type Service, script, startWithProgram } from '../../support/service/service.js';
 
 const limitMs = 1000;
 const toleranceMs = 500;
@@ -32,14 +32,24 @@ const endless: readonly [program: string, processes: number][] = [
   [storm, 50],
 ];
 
+/** Programs that answer, and leave processes behind. */
+const leaving = ['leaves-children.pl', 'holds-stdout.pl'];
+
+let service: Service;
+beforeAll(async () => {
+  const limits = { MODEL_API_TIMEOUT: String(limitMs / 1000), MODEL_API_MAX_CONCURRENT: '1' };
+  service = await startWithProgram(namedProgram, { ...limits, MODEL_API_DEFAULT_MODEL: 'upper.js' });
+});
+afterAll(async () => {
+  await recovers(service);
+  await service.stop();
+});
+
 describe('A model CLI that never answers', () => {
   it.each(endless)('is ended at the time limit with all its processes: %s', async (program, processes) => {
-    await using service = await startWithProgram(script(program), {
-      MODEL_API_TIMEOUT: String(limitMs / 1000),
-      MODEL_API_MAX_CONCURRENT: '1',
-    });
+    const model = program;
     const startedMs = performance.now();
-    const answer = service.post('/ask', { prompt: 'first' });
+    const answer = service.post('/ask', { prompt: 'first', model });
     await until(async () => (await service.jobProcesses()).length >= processes, `${processes} processes`);
     const { status, body } = await answer;
     const tookMs = performance.now() - startedMs;
@@ -48,11 +58,12 @@ describe('A model CLI that never answers', () => {
     expect(tookMs).toBeGreaterThan(limitMs - toleranceMs);
     expect(tookMs).toBeLessThan(limitMs + 5 * toleranceMs); // on a busy machine
     await untilTreeGone(service, program === storm ? stormGoneMs : undefined);
-    const next = await service.post('/ask', { prompt: 'second' });
+    const next = await service.post('/ask', { prompt: 'second', model });
     expect(next.body).toMatchObject({
       error: 'timeout',
       message: `the model took longer than ${limitMs} ms (MODEL_API_TIMEOUT)`,
     });
+    await untilTreeGone(service, program === storm ? stormGoneMs : undefined);
   });
 
   it('occupies its slot until its last process is gone', async () => {
@@ -104,10 +115,9 @@ function isZombie(pid: number): boolean {
 }
 
 describe('A model CLI that answers and leaves processes behind', () => {
-  it.each(['leaves-children.pl', 'holds-stdout.pl'])('completes its job, and they are ended: %s', async (program) => {
-    await using service = await startWithProgram(script(program), { MODEL_API_MAX_CONCURRENT: '1' });
+  it.each(leaving)('completes its job, and they are ended: %s', async (program) => {
     for (const prompt of ['first', 'second']) {
-      const { status, body } = await service.post('/ask', { prompt });
+      const { status, body } = await service.post('/ask', { prompt, model: program });
       expect(status).toBe(200);
       expect(body.response).toBe(`done: ${prompt}`);
       await recovers(service);

@@ -50,6 +50,12 @@ export function script(name: string, ...args: string[]): string {
   return [join(programs, name), ...args].map((word) => `'${word}'`).join(' ');
 }
 
+/**
+ * Command line that runs the fixture program which a request names as its model: `name.pl`, or `name.pl:argument`. So
+ * one service serves tests with many programs.
+ */
+export const namedProgram = `sh -c 'IFS=:; set -- $1; name=$1; shift; exec "$0/$name" "$@"' '${programs}' {model}`;
+
 /** For tests whose requests must reach different workers. */
 export const twoWorkers = { MODEL_API_WORKERS: '2' };
 
