@@ -84,6 +84,15 @@ describe('A consultation', () => {
     expect(tree.receivedInput).toBe('begin\nline 1\n');
   });
 
+  it('ends after a megabyte of output that never suffices, because each piece causes a search of the whole', async () => {
+    const { tree, answer } = await consult('', () => false);
+    await tree.say('x'.repeat(1024 * 1024));
+    expect(tree.ends).toEqual([]);
+    await tree.say('x');
+    expect((await answer).stdout).toHaveLength(1024 * 1024 + 1);
+    expect(tree.ends).toEqual(['done']);
+  });
+
   it('fails as a start error if the program cannot be executed', async () => {
     const { tree, answer } = await consult();
     const failure = expect(answer).rejects.toMatchObject({ code: 'spawn_error' });
