@@ -22,9 +22,11 @@ import { idempotency } from './features/idempotency/feature.js';
 import { keysApi } from './features/keys-api/feature.js';
 import { lentKeys } from './features/lent-keys/feature.js';
 import { liveStatus } from './features/live-status/feature.js';
+import { localUsers } from './features/local-users/feature.js';
 import { mcp } from './features/mcp/feature.js';
 import { ollama } from './features/ollama/feature.js';
 import { openai } from './features/openai/feature.js';
+import { origins } from './features/origins/feature.js';
 import { priority } from './features/priority/feature.js';
 import { protocols } from './features/protocols/feature.js';
 import { readBack } from './features/read-back/feature.js';
@@ -53,6 +55,8 @@ import type { WorkerFeature } from './worker/features/feature.js';
 export const features: readonly (PrimaryFeature & WorkerFeature & CommandFeature)[] = [
   stores,
   protocols,
+  localUsers,
+  origins,
   traces,
   audit,
   usage,

@@ -14,18 +14,9 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   ],
   MODEL_API_KEYS_FILE: ['file with named API keys, `name:sha256:<hex>[:options]` a line'],
   MODEL_API_METRICS_AUTH: ['`true`: GET /metrics needs an API key with the scope `metrics`'],
-  MODEL_API_LOCAL_USERS: [
-    '`identify`: local callers without a key are clients by user; `require`: others get 403; `off`',
-    '`identify` on Linux, else `off`',
-  ],
-  MODEL_API_ALLOWED_USERS: ['local users who may call without a key; others get 403', 'any'],
   MODEL_API_ALLOWED_HOSTS: [
     'accepted Host names, without their ports',
     'loopback names and the bind address; any on a wildcard address',
-  ],
-  MODEL_API_ALLOWED_ORIGINS: [
-    'accepted [browser origins](clients.md#browsers), such as `https://app.example.org`',
-    'none',
   ],
   MODEL_API_TRUST_PROXY: ['addresses and CIDR blocks whose X-Forwarded-For counts', 'none'],
   MODEL_API_BODY_LIMIT: ['largest request body, else 413'],

@@ -61,7 +61,13 @@ function checkedApp(parts: AppParts): Express {
   const app = express();
   app.disable('x-powered-by').set('etag', false).enable('strict routing').enable('case sensitive routing');
   trustProxies(app, settings.trustedProxies);
-  app.use(openExchange(parts), findDoor(doors), speakAsClient(doors), versionGuard, hostGuard(settings));
+  app.use(
+    openExchange(parts),
+    findDoor(doors),
+    speakAsClient(doors),
+    versionGuard,
+    hostGuard(settings.allowedHosts, features.foreignPages),
+  );
   if (features.people !== null) app.use(features.people.guard());
   return app;
 }

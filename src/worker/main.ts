@@ -21,12 +21,12 @@ import { type Phase, workerExits } from '../shared/phase.js';
 import { endLeftovers, type RuntimePlaces } from '../shared/process/leftovers.js';
 import { instanceOfProcess } from '../shared/process/proc.js';
 import { ProcessScanner } from '../shared/process/scanner.js';
-import { ConnectionLimit, LocalUsers } from './access/authenticate.js';
+import { ConnectionLimit, type UserSource, usersByAddress } from './access/authenticate.js';
 import { routeGuards } from './access/guards.js';
 import { KeyRing, WrongKeys } from './access/keys.js';
 import { OpenRequests } from './access/open-requests.js';
 import { OwnJobs } from './access/own-jobs.js';
-import { SocketTable, UserNames } from './access/user-tables.js';
+import { SocketTable } from './access/user-tables.js';
 import { createApp, createDoorApp } from './app.js';
 import type { WorkerCore, WorkerFeature } from './features/feature.js';
 import { createRequestHooks, type RequestHooks } from './features/request-hooks.js';
@@ -152,8 +152,14 @@ function featureHandlers(context: WorkerContext): Readonly<Record<string, (reque
   return Object.fromEntries(names.map((name) => [name, (request) => call(name, request)]));
 }
 
-function localUsers(settings: WorkerSettings, credentials: PeerCredentials): LocalUsers {
-  return new LocalUsers(settings, { table: new SocketTable(), credentials, names: new UserNames() });
+/** Returns the users of the feature that knows them; it is loaded later, but before the first request. */
+function usersOf(context: WorkerContext): UserSource {
+  const users = () => context.features?.users ?? usersByAddress;
+  return {
+    admitCaller: (req) => users().admitCaller(req),
+    name: (req) => users().name(req),
+    admitProxy: (req) => users().admitProxy(req),
+  };
 }
 
 async function ownJobsOf(primaryPid: number, credentials: PeerCredentials): Promise<OwnJobs> {
@@ -170,7 +176,7 @@ async function serve(context: WorkerContext, inputs: JobInputs, settings: Worker
   const heap = new HeapKeeper(systemClock, collectAll);
   const wrongKeys = new WrongKeys(primary, systemClock);
   const credentials = new PeerCredentials(systemClock);
-  const users = localUsers(settings, credentials);
+  const users = usersOf(context);
   const limit = new ConnectionLimit(primary, credentials);
   const spill = new SpillFolder(process.env.TMPDIR || spillPath, log);
   const bodies = new BodyMemory(settings.bodyLimitBytes, systemClock);
@@ -188,7 +194,7 @@ async function serve(context: WorkerContext, inputs: JobInputs, settings: Worker
   const jobs = { ...inputs, bodies, spill, clock: systemClock };
   const onFault = faultLogger(context);
   const keyFields = keyFieldsOf(features).body;
-  const access = { authority, guards, users, ownJobs };
+  const access = { authority, guards, users, credentials, ownJobs };
   const core = { primary: callsOfFeatures, ...access, closing, jobs, keyFields, onFault, clock: systemClock };
   const hooks = await loadFeatures(core);
   context.features = hooks;

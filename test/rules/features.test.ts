@@ -62,6 +62,8 @@ const words: Readonly<Record<string, { readonly pattern: RegExp; readonly named:
     anthropic: { pattern: /anthropic|\/v1\/messages/i, named: anthropicNames },
     audit: { pattern: /audit/i, named: {} },
     // The core has the tokens of each answer, the bills of jobs, and the names of those whose limits count for a client.
+    'local-users': { pattern: /MODEL_API_(?:LOCAL|ALLOWED)_USERS|UserNames\b/, named: {} },
+    origins: { pattern: /MODEL_API_ALLOWED_ORIGINS|Access-Control/i, named: {} },
     usage: {
       pattern: /usage.?(?:ledger|journal|report|figure|row|part)|recent.?usage|'\/usage\b/i,
       named: {

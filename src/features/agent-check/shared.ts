@@ -11,11 +11,11 @@ export const variables = {
 /** Returns warnings about settings that a host behind a front lacks. */
 export function frontWarnings(
   { MODEL_API_AGENT_PORT: port }: ValuesOf<typeof variables>,
-  { values, store }: Pick<CoreFacts, 'values' | 'store'>,
+  { values, settings }: Pick<CoreFacts, 'values' | 'settings'>,
 ): string[] {
   if (port === null) return [];
   const lacksProxy = (values.MODEL_API_TRUST_PROXY ?? []).length === 0;
-  const lacksStore = store?.isShared !== true;
+  const lacksStore = settings.store?.isShared !== true;
   return [
     ...(lacksProxy
       ? ['MODEL_API_AGENT_PORT without MODEL_API_TRUST_PROXY: behind a proxy, all clients count as one address']

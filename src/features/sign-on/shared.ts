@@ -72,9 +72,10 @@ export function findFaults(
 
 export function findWarnings(
   { MODEL_API_USER_HEADER: user, MODEL_API_GROUPS_HEADER: groups }: SignOnValues,
-  { values, personLines }: Pick<CoreFacts, 'values' | 'personLines'>,
+  { values, settings, personLines }: Pick<CoreFacts, 'values' | 'settings' | 'personLines'>,
 ): string[] {
-  const { MODEL_API_TRUST_PROXY: proxies = [], MODEL_API_ALLOWED_USERS: allowed = [] } = values;
+  const { MODEL_API_TRUST_PROXY: proxies = [] } = values;
+  const { allowedUsers: allowed = [] } = settings;
   const warnings: string[] = [];
   if (user === null && personLines.length > 0)
     warnings.push('MODEL_API_KEYS_FILE: without MODEL_API_USER_HEADER, the lines with sso: have no effect');

@@ -32,7 +32,10 @@ export function preventsStoring(options: Readonly<Record<string, string>>): bool
 }
 
 /** Warns that the option does not delete what was stored before. */
-export function findWarnings(_: unknown, { store, optionLines }: Pick<CoreFacts, 'store' | 'optionLines'>): string[] {
+export function findWarnings(
+  _: unknown,
+  { settings: { store }, optionLines }: Pick<CoreFacts, 'settings' | 'optionLines'>,
+): string[] {
   const names = optionLines.filter(({ featureOptions }) => preventsStoring(featureOptions)).map(({ name }) => name);
   const isDurable = store !== undefined && store.kind !== 'memory';
   if (names.length === 0 || !isDurable) return [];

@@ -29,7 +29,6 @@ import {
   type ReadFile,
 } from './secrets.js';
 import { storeFamiliesOf, storeSchema } from './stores.js';
-import { noOrigin } from './values.js';
 import { defaultConversationTtlMs, removedVariables, settingsOf, type Values, variables } from './variables.js';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -78,7 +77,7 @@ export async function loadConfig(
   const hasPeople = features.some((each) => each.identifiesPeople?.(featureValues));
   const featureSettings = featureSettingsOf(features, featureValues);
   const { store, namedStateFolder } = featureSettings;
-  const facts = { values: parsed, store, requestHeaders: headersOf(features), ...linesOf(keys) };
+  const facts = { values: parsed, settings: featureSettings, requestHeaders: headersOf(features), ...linesOf(keys) };
   faults.push(...contradictions(parsed, keys, hasPeople, families));
   faults.push(...clisFaults(parsed, families), ...portFaults(parsed, [...ownPorts, ...featurePorts]));
   faults.push(...features.flatMap((each) => each.findFaults(featureValues, facts)));
@@ -102,7 +101,7 @@ export async function loadConfig(
     ...{ keysFileFaults: lineFaults, needsKey, production },
     warnings: [
       ...unknown,
-      ...warningsOf(env, values),
+      ...commandWarnings(env, values),
       ...features.flatMap((each) => each.findWarnings(featureValues, facts)),
       ...keys.warnings,
       ...found.warnings,
@@ -123,11 +122,6 @@ async function findInFiles(
     warnings: [...found.flatMap((each) => each?.warnings ?? []), ...secretWarnings],
     keyDigests: found.flatMap((each) => each?.keyDigests ?? []),
   };
-}
-
-/** Returns warnings about values that are suspect. */
-function warningsOf(env: Environment, values: Values): string[] {
-  return [...commandWarnings(env, values), ...originWarnings(values)];
 }
 
 /** Returns the names of the headers that clients send to features. */
@@ -252,9 +246,6 @@ function contradictions(
   if (values.MODEL_API_METRICS_AUTH === true && isOpen) {
     faults.push('MODEL_API_METRICS_AUTH: needs an API key, and none is configured');
   }
-  if (values.MODEL_API_LOCAL_USERS === 'off' && (values.MODEL_API_ALLOWED_USERS ?? []).length > 0) {
-    faults.push('MODEL_API_ALLOWED_USERS: needs MODEL_API_LOCAL_USERS to be identify or require');
-  }
   const { MODEL_API_CLI: kind, MODEL_API_CLI_COMMAND: command } = values;
   if (kind !== undefined && command === null && needsCommand(kind, families))
     faults.push(`MODEL_API_CLI_COMMAND: must be set when MODEL_API_CLI is ${kind}`);
@@ -272,13 +263,6 @@ function allowedHosts(values: Values): readonly string[] | null {
   if (named !== null) return named;
   if (isWildcard(host)) return null;
   return [...new Set(['localhost', '127.0.0.1', '::1', host])];
-}
-
-function originWarnings({ MODEL_API_ALLOWED_ORIGINS: origins }: Values): string[] {
-  if (!origins.includes(noOrigin)) return [];
-  return [
-    'MODEL_API_ALLOWED_ORIGINS: null allows pages of any site, because any page can use a frame without an origin',
-  ];
 }
 
 /** Variable that only the command reads: the URL of the service. */

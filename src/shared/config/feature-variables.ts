@@ -41,6 +41,10 @@ export interface FeatureSettings {
   readonly sampling: 'on' | 'off';
   /** Parent of the cgroups of programs. `auto`: the cgroup of the service, if possible. Any other value is a path. */
   readonly cgroup: 'auto' | 'off' | string;
+  /** Whether users of this machine are clients by user if they send no key, and whether other callers are refused. */
+  readonly localUsers: 'off' | 'identify' | 'require';
+  /** Names and ids of users who may call without a key; if empty, all may. */
+  readonly allowedUsers: readonly string[];
   /** Whether clients may read their conversations. */
   readonly readBack: boolean;
 }
@@ -48,6 +52,7 @@ export interface FeatureSettings {
 /** Values of these settings if the features that have their variables are absent. */
 export const absentSettings: FeatureSettings = {
   ...{ store: memoryPlace, namedStateFolder: null, tools: 'off', sampling: 'off', cgroup: 'off', readBack: false },
+  ...{ localUsers: 'off', allowedUsers: [] },
   ...{ maxJobs: 0, jobTtlMs: 86_400_000 },
 };
 
@@ -92,8 +97,8 @@ export type ValuesOf<V extends FeatureVariables> = {
 export interface CoreFacts {
   /** Values of the variables of the core. A variable that cannot be parsed has no value. */
   readonly values: Partial<Values>;
-  /** undefined if its variable cannot be parsed. */
-  readonly store: StorePlace | undefined;
+  /** Settings that features give. A setting whose variable cannot be parsed has no value. */
+  readonly settings: Partial<FeatureSettings>;
   /** Names of the headers that clients send to features. */
   readonly requestHeaders: readonly string[];
   /** Lines of the keys file for people. */

@@ -109,27 +109,6 @@ export const hosts = list
   .refine((items) => items.every(isHost), 'must be IP addresses or host names separated by commas, without ports')
   .transform((items) => items.map(spelled));
 
-/** Origin that browsers send for pages without a name, such as in a sandbox or from a file. */
-export const noOrigin = 'null';
-
-/** Whether a text is an origin in the spelling that browsers send. Any scheme is possible. */
-function isOrigin(value: string): boolean {
-  if (value === noOrigin) return true;
-  if (everyHost.test(value)) return new URL(value).origin === noOrigin && value !== 'file://*';
-  const [, scheme = '', host = ''] = /^([a-z][a-z0-9+.-]*):\/\/([^\s/?#@\\*]*)$/.exec(value) ?? [];
-  if (scheme === '' || (host === '' && scheme !== 'file') || !URL.canParse(value)) return false;
-  const { origin } = new URL(value);
-  return origin === noOrigin ? value === value.toLowerCase() : origin === value;
-}
-
-/** Matches all origins of one scheme, such as those of a browser extension that has another id in each installation. */
-const everyHost = /^[a-z][a-z0-9+.-]*:\/\/\*$/;
-
-export const origins = list.refine(
-  (items) => items.every(isOrigin),
-  'must be origins as browsers send them, such as https://app.example.org or app://obsidian.md: in small letters, without a path and without the default port; or null, or * after a scheme other than http, https and file, such as moz-extension://*',
-);
-
 function isCidr(value: string): boolean {
   const [address = '', bits, ...rest] = value.split('/');
   const version = isIP(address);

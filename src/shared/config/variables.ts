@@ -13,12 +13,10 @@ import {
   modelName,
   modelNames,
   oneOf,
-  origins,
   seconds,
   size,
   socketPath,
   text,
-  userNames,
   variableNames,
   words,
 } from './values.js';
@@ -33,8 +31,6 @@ type Variable = readonly [key: string | null, schema: z.ZodType, fallback: strin
 /** Schemas for a core without features. */
 const coreClis = cliSchemas([claudeFamily]);
 const logLevels = ['debug', 'info', 'warn', 'error', 'silent'] as const;
-
-export const localUserModes = ['off', 'identify', 'require'] as const;
 
 const daySeconds = 86_400;
 
@@ -54,10 +50,7 @@ export const variables = {
   MODEL_API_KEY_FILE: [null, text, null],
   MODEL_API_KEYS_FILE: ['keysFile', text, null],
   MODEL_API_METRICS_AUTH: ['metricsAuth', flag, 'false'],
-  MODEL_API_LOCAL_USERS: ['localUsers', oneOf(localUserModes), process.platform === 'linux' ? 'identify' : 'off'],
-  MODEL_API_ALLOWED_USERS: ['allowedUsers', userNames, ''],
   MODEL_API_ALLOWED_HOSTS: [null, hosts, null],
-  MODEL_API_ALLOWED_ORIGINS: ['allowedOrigins', origins, ''],
   MODEL_API_TRUST_PROXY: ['trustedProxies', cidrs, ''],
   MODEL_API_BODY_LIMIT: ['bodyLimitBytes', size(1, 64 * 1024 ** 2), '16mb'],
   MODEL_API_TIMEOUT: ['executionMs', seconds(0.001, daySeconds), '120'],

@@ -5,7 +5,6 @@ import { purgeReport, storeBackup, storeReport } from '../api/store.js';
 import { versionBody } from '../api/version.js';
 import { clientText } from '../client.js';
 import { scopes } from '../config/api-keys.js';
-import { localUserModes } from '../config/variables.js';
 import { imageTypes, jobEvent, jobRequest } from '../job.js';
 import { logStyles } from '../log/text.js';
 import { familyFiguresSchema } from '../metrics.js';
@@ -82,12 +81,8 @@ export const workerSettingsSchema = z.object({
   /** What clients can do with each model because of a feature. */
   modelAbilities: z.array(z.string()),
   allowedHosts: z.array(z.string()).nullable(),
-  allowedOrigins: z.array(z.string()),
   trustedProxies: z.array(z.string()),
   ...workerKeys.shape,
-  localUsers: z.enum(localUserModes),
-  /** Names and ids of users; if empty, all users may call. */
-  allowedUsers: z.array(z.string()),
   /** Whether GET /metrics needs a key. */
   metricsAuth: z.boolean(),
   logLevel: z.string(),

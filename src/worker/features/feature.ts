@@ -6,7 +6,8 @@ import type { RequestFields, SharedFeature } from '../../shared/features/feature
 import type { Calls, Peer } from '../../shared/ipc/peer.js';
 import type { WorkerCalls } from '../../shared/ipc/protocol.js';
 import type { JobRequest } from '../../shared/job.js';
-import type { Authority, LocalUsers } from '../access/authenticate.js';
+import type { PeerCredentials } from '../../shared/node-internals/peer-credentials.js';
+import type { Authority, UserSource } from '../access/authenticate.js';
 import type { RouteGuards } from '../access/guards.js';
 import type { OwnJobs } from '../access/own-jobs.js';
 import type { PersonSource } from '../access/people.js';
@@ -23,7 +24,9 @@ export interface WorkerCore<C extends Calls = Calls> {
   /** Sends the feature's calls to the primary. */
   readonly primary: Pick<Peer<C, WorkerCalls>, 'call' | 'stream'>;
   readonly authority: Authority;
-  readonly users: Pick<LocalUsers, 'admitProxy'>;
+  readonly users: Pick<UserSource, 'admitProxy'>;
+  /** Knows the users at the other ends of Unix sockets. */
+  readonly credentials: Pick<PeerCredentials, 'uidOf'>;
   /** Knows the connections of programs that jobs of this service run. */
   readonly ownJobs: Pick<OwnJobs, 'isOf'>;
   readonly guards: RouteGuards;
@@ -112,6 +115,10 @@ export interface WorkerPart {
   readonly handlers?: Readonly<Record<string, (request: never) => unknown>>;
   /** Identifies people. A worker has at most one such source. */
   readonly people?: PersonSource;
+  /** Names clients without a key. Without a feature that has this, they are addresses. */
+  readonly users?: UserSource;
+  /** Answers or passes on requests of pages of other sites. Without a feature that has this, each is refused. */
+  readonly foreignPages?: Handler;
   /** Traces the requests of the worker. */
   readonly tracer?: RequestTracer;
   /** Inspects the documents of requests. Without a feature that has this, each document is refused. */

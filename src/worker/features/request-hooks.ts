@@ -1,9 +1,11 @@
 import type { Request } from 'express';
 import type { RequestFields } from '../../shared/features/feature.js';
 import type { JobRequest } from '../../shared/job.js';
+import { type UserSource, usersByAddress } from '../access/authenticate.js';
 import type { PersonSource } from '../access/people.js';
 import type { AnswerRecorder } from '../http/answer-recorder.js';
-import type { Reply, RequestTracer } from '../http/exchange.js';
+import { refusePages } from '../http/checks.js';
+import type { Handler, Reply, RequestTracer } from '../http/exchange.js';
 import type { JobAdmission, JobOfRequest, LeaveJob } from '../jobs/admission.js';
 import { type JobInspector, noDocuments } from '../jobs/documents.js';
 import type { ReadReferences } from '../jobs/file-references.js';
@@ -60,6 +62,14 @@ export class RequestHooks implements JobAdmission {
 
   get people(): PersonSource | null {
     return this.#parts.find(({ people }) => people !== undefined)?.people ?? null;
+  }
+
+  get users(): UserSource {
+    return this.#parts.find(({ users }) => users !== undefined)?.users ?? usersByAddress;
+  }
+
+  get foreignPages(): Handler {
+    return this.#parts.find(({ foreignPages }) => foreignPages !== undefined)?.foreignPages ?? refusePages;
   }
 
   /** Tracer of the first feature that has one; null without one. */

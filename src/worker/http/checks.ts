@@ -19,77 +19,24 @@ export const versionGuard: Handler = ({ httpVersion, headers }, res, next) => {
   throw new RelayError('validation_error', message, { details: [] });
 };
 
+/** Refuses all pages of other sites, for a service without a feature that allows some. */
+export const refusePages: Handler = () => {
+  throw new RelayError('forbidden', 'this service does not accept requests of pages of other sites');
+};
+
 /**
- * Refuses requests that a foreign web page may have caused: a Host that is not allowed (DNS rebinding), a foreign
- * Origin that is not allowed, or a `Sec-Fetch-Site` of another site without an Origin (as for images). Only allowed
- * origins get CORS headers.
+ * Refuses a Host that is not allowed (DNS rebinding). `foreignPages` decides about requests that a page of another site may
+ * have caused: with a foreign Origin, or with a `Sec-Fetch-Site` of another site without an Origin (as for images).
  */
-export function hostGuard(settings: Pick<WorkerSettings, 'allowedHosts' | 'allowedOrigins'>): Handler {
-  const origins = new Set(settings.allowedOrigins);
+export function hostGuard(allowedHosts: WorkerSettings['allowedHosts'], foreignPages = refusePages): Handler {
   return (req, res, next) => {
     const authority = authorityOf(req);
-    if (settings.allowedHosts !== null && !settings.allowedHosts.includes(hostName(authority))) {
+    if (allowedHosts !== null && !allowedHosts.includes(hostName(authority)))
       throw new RelayError('forbidden', 'this Host is not allowed: add it to MODEL_API_ALLOWED_HOSTS');
-    }
-    const origin = req.headers.origin;
-    if (origin === undefined && isForeign(req))
-      throw new RelayError(
-        'forbidden',
-        'requests from other sites need an Origin that is in MODEL_API_ALLOWED_ORIGINS',
-      );
-    if (origin === undefined || isSameOrigin(origin, authority)) return next();
-    if (!origins.has(origin) && !origins.has(everyOriginLike(origin)))
-      throw new RelayError('forbidden', 'this Origin is not allowed: add it to MODEL_API_ALLOWED_ORIGINS');
-    res.set({ 'Access-Control-Allow-Origin': origin, Vary: 'Origin', 'Access-Control-Expose-Headers': exposed });
-    if (!isPreflight(req)) return next();
-    res.set({
-      'Access-Control-Allow-Methods': 'GET, POST, PATCH, DELETE',
-      'Access-Control-Allow-Headers': headersFor(req),
-    });
-    if (req.get('access-control-request-private-network') === 'true')
-      res.set('Access-Control-Allow-Private-Network', 'true'); // asked by browsers for public pages
-    res.set('Access-Control-Max-Age', '600').status(204).end();
+    const { origin } = req.headers;
+    const isOwn = origin === undefined ? !isForeign(req) : isSameOrigin(origin, authority);
+    return isOwn ? next() : foreignPages(req, res, next);
   };
-}
-
-/** Returns the entry that allows all origins of this origin's scheme. */
-function everyOriginLike(origin: string): string {
-  return origin.replace(/^([a-z][a-z0-9+.-]*:\/\/)[^\s/?#@]+$/, '$1*');
-}
-
-/** Allows every well-formed requested header: SDKs and apps send custom ones, and newer versions add more. */
-function headersFor(req: Request): string {
-  const requestedHeaders = (req.get('access-control-request-headers') ?? '').split(',').map((name) => name.trim());
-  const otherHeaders = requestedHeaders.filter(
-    (name) => headerName.test(name) && !usualHeaders.has(name.toLowerCase()),
-  );
-  return [allowed, ...new Set(otherHeaders)].join(', ');
-}
-
-const headerName = /^[\w!#$%&'*+.^`|~-]+$/;
-
-const exposed = [
-  ...['X-Request-Id', 'Retry-After', 'RateLimit', 'RateLimit-Policy'],
-  ...['X-Session', 'X-Conversation-Id', 'X-Ignored-Parameters', 'X-Fallback', 'X-Should-Retry', 'Request-Id'],
-  ...['Idempotency-Replayed', 'Idempotency-Recorded', 'Location', 'Preference-Applied'],
-].join(', ');
-
-/** Headers that a page may send, in addition to those that its browser names. SDKs in browsers send the last ones. */
-const allowed = [
-  ...['Content-Type', 'Authorization', 'X-API-Key', 'X-Request-Id', 'X-OpenWebUI-User-Id', 'Idempotency-Key'],
-  ...['Prefer', 'Last-Event-ID'],
-  ...stainless('Lang', 'Package-Version', 'OS', 'Arch', 'Runtime', 'Runtime-Version'),
-  ...stainless('Retry-Count', 'Timeout', 'Helper', 'Helper-Method', 'Custom-Poll-Interval'),
-].join(', ');
-
-const usualHeaders = new Set(allowed.toLowerCase().split(', '));
-
-function stainless(...names: readonly string[]): string[] {
-  return names.map((name) => `X-Stainless-${name}`);
-}
-
-function isPreflight(req: Request): boolean {
-  return req.method === 'OPTIONS' && req.get('access-control-request-method') !== undefined;
 }
 
 /**

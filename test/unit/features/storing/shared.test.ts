@@ -16,7 +16,10 @@ describe('The option store=off', () => {
 
   it('causes one warning, because it deletes nothing', () => {
     const warningsOf = (store: StorePlace, names: readonly string[]) =>
-      findWarnings(null, { store, optionLines: [{ name: 'bob', featureOptions: {} }, ...names.map(line)] });
+      findWarnings(null, {
+        settings: { store },
+        optionLines: [{ name: 'bob', featureOptions: {} }, ...names.map(line)],
+      });
     expect(warningsOf(sqlite, [])).toEqual([]);
     expect(warningsOf(memoryPlace, ['ada'])).toEqual([]);
     expect(warningsOf(sqlite, ['ada', 'lab'])).toEqual([

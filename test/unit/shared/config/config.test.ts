@@ -61,14 +61,9 @@ function seconds(key: keyof Config, min: number, max: number): Expectation {
 
 /** Variables of features with the same rules as those of the core. */
 const ofFeatures = [
-  ...([
-    'MODEL_API_STORE',
-    'MODEL_API_STATE_FOLDER',
-    'MODEL_API_MAX_JOBS',
-    'MODEL_API_JOB_TTL_SECONDS',
-    'MODEL_API_READ_BACK',
-  ] as const),
-  ...(['MODEL_API_CONSOLE', 'MODEL_API_TOOLS', 'MODEL_API_SAMPLING'] as const),
+  ...(['MODEL_API_STORE', 'MODEL_API_STATE_FOLDER', 'MODEL_API_LOCAL_USERS', 'MODEL_API_ALLOWED_USERS'] as const),
+  ...(['MODEL_API_ALLOWED_ORIGINS', 'MODEL_API_MAX_JOBS', 'MODEL_API_JOB_TTL_SECONDS'] as const),
+  ...(['MODEL_API_READ_BACK', 'MODEL_API_CONSOLE', 'MODEL_API_TOOLS', 'MODEL_API_SAMPLING'] as const),
   ...(['MODEL_API_AGENT_PORT', 'MODEL_API_CGROUP', 'MODEL_API_CLI_MEMORY_MB'] as const),
 ];
 type OfFeatures = (typeof ofFeatures)[number];
@@ -150,7 +145,7 @@ const expectations: Readonly<Record<VariableName | OfFeatures, Expectation>> = {
     bad: ['', ' , ', '*', 'relay:5051', '127.0.0.1:80', 'http://relay', 'a b'],
   },
   MODEL_API_ALLOWED_ORIGINS: {
-    key: 'allowedOrigins',
+    key: null,
     good: {
       '': [],
       'https://a.example, http://b:8080': ['https://a.example', 'http://b:8080'],
@@ -391,7 +386,6 @@ describe('The configuration', () => {
       localUsers: 'identify',
       allowedUsers: [],
       allowedHosts: ['localhost', '127.0.0.1', '::1'],
-      allowedOrigins: [],
       trustedProxies: [],
       bodyLimitBytes: 16_777_216,
       executionMs: 120_000,

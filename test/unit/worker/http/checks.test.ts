@@ -1,3 +1,4 @@
+import { foreignPages } from '../../../../src/features/origins/foreign-pages.js';
 import type { Phase } from '../../../../src/shared/phase.js';
 import { hostGuard, rateCap, rateWindows, refuseWhileDraining } from '../../../../src/worker/http/checks.js';
 import { request } from '../../../support/clients/raw-http.js';
@@ -8,7 +9,8 @@ const asPassed = { status: 200, body: { passed: true } };
 
 describe('The Host guard', () => {
   const settings = { allowedHosts: ['localhost', '127.0.0.1', '::1'], allowedOrigins: ['https://app.example'] };
-  const answerTo = (sent: Buffer | string[]) => answerOf([hostGuard(settings), passed], sent);
+  const answerTo = (sent: Buffer | string[]) =>
+    answerOf([hostGuard(settings.allowedHosts, foreignPages(settings.allowedOrigins)), passed], sent);
 
   it.each(['localhost', 'LocalHost:5051', '127.0.0.1:1', '[::1]', '[::1]:5051'])('accepts %s', async (host) => {
     expect(await answerTo([`Host: ${host}`])).toMatchObject(asPassed);
@@ -23,7 +25,7 @@ describe('The Host guard', () => {
   );
 
   it('accepts any name if no list is configured', async () => {
-    const guard = hostGuard({ allowedHosts: null, allowedOrigins: [] });
+    const guard = hostGuard(null, foreignPages([]));
     expect(await answerOf([guard, passed], ['Host: anything.example'])).toMatchObject(asPassed);
   });
 
@@ -43,7 +45,7 @@ describe('The Host guard', () => {
 
 /** Asks a service whose only allowed origin is https://app.example. */
 function askAllowing(sent: Buffer | string[]) {
-  return answerOf([hostGuard({ allowedHosts: null, allowedOrigins: ['https://app.example'] }), passed], sent);
+  return answerOf([hostGuard(null, foreignPages(['https://app.example'])), passed], sent);
 }
 
 describe('The Origin guard', () => {
@@ -111,7 +113,7 @@ describe('The Origin guard', () => {
   it.each(['app://obsidian.md', 'tauri://localhost', 'chrome-extension://abc', 'null', 'file://'])(
     'accepts the configured origins with any scheme: %s',
     async (origin) => {
-      const handlers = [hostGuard({ allowedHosts: null, allowedOrigins: [origin] }), passed];
+      const handlers = [hostGuard(null, foreignPages([origin])), passed];
       const headers = [`Origin: ${origin}`, 'Access-Control-Request-Method: POST', 'Sec-Fetch-Site: cross-site'];
       for (const [method, status] of [
         ['GET', 200],

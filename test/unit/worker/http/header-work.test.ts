@@ -4,6 +4,7 @@ import { followsJob } from '../../../../src/features/background/preference.js';
 import { readForm } from '../../../../src/features/files/multipart.js';
 import { ollamaDoor } from '../../../../src/features/ollama/worker.js';
 import { openAiDoor } from '../../../../src/features/openai/worker.js';
+import { foreignPages } from '../../../../src/features/origins/foreign-pages.js';
 import { systemClock } from '../../../../src/shared/clock.js';
 import { addressOf, isAccepted, trustProxies } from '../../../../src/worker/access/authenticate.js';
 import { findDoor, speakAsClient } from '../../../../src/worker/api/doors.js';
@@ -24,7 +25,7 @@ const behindProxy: Handler = ({ app }, _res, next) => {
   trustProxies(app as Express, ['127.0.0.0/8']);
   next();
 };
-const guard = hostGuard({ allowedHosts: null, allowedOrigins: ['http://a.example', 'moz-extension://*'] });
+const guard = hostGuard(null, foreignPages(['http://a.example', 'moz-extension://*']));
 const keys = { isNeeded: true, find: () => null, rightsOf: () => null };
 
 /** Reads each header that the service reads. What it thinks of a header does not matter here. */

@@ -1,6 +1,6 @@
 import { Socket } from 'node:net';
 import type { Request } from 'express';
-import { LocalUsers } from '../../../../src/worker/access/authenticate.js';
+import { LocalUsers } from '../../../../src/features/local-users/local-users.js';
 
 interface Caller {
   readonly address?: string;
