@@ -154,7 +154,7 @@ function featureHandlers(context: WorkerContext): Readonly<Record<string, (reque
 
 /** Returns the users of the feature that knows them; it is loaded later, but before the first request. */
 function usersOf(context: WorkerContext): UserSource {
-  const users = () => context.features?.users ?? usersByAddress;
+  const users = () => (context.features === null ? usersByAddress : context.features.users);
   return {
     admitCaller: (req) => users().admitCaller(req),
     name: (req) => users().name(req),

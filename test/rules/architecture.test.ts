@@ -403,7 +403,6 @@ describe('Side effects', () => {
         'JournaledConversations',
         'KeyAttempts',
         'KeyRing',
-        'LocalUsers',
         'Service',
         'Status',
         'Supervisor',

@@ -111,7 +111,6 @@ const words: Readonly<Record<string, { readonly pattern: RegExp; readonly named:
           'src/shared/errors.ts',
           'src/shared/tables/errors.ts',
         ]),
-        'src/worker/http/checks.ts': 'the list of headers that pages may send and read',
       },
     },
     'read-back': {
@@ -197,7 +196,6 @@ const words: Readonly<Record<string, { readonly pattern: RegExp; readonly named:
           'src/shared/api/ask.ts',
           'src/shared/api/chat.ts',
           'src/shared/job.ts',
-          'src/worker/http/checks.ts',
           'src/worker/jobs/job-request.ts',
           'src/worker/jobs/run-job.ts',
         ]),

@@ -487,12 +487,6 @@ describe('The configuration', () => {
   });
 });
 
-it('An allowed origin of null causes a warning, because pages of any site can have it', async () => {
-  const { warnings } = await load({ MODEL_API_ALLOWED_ORIGINS: 'app://obsidian.md,null' });
-  expect(warnings).toEqual([expect.stringMatching(/^MODEL_API_ALLOWED_ORIGINS: null allows pages of any site/)]);
-  expect((await load({ MODEL_API_ALLOWED_ORIGINS: 'app://obsidian.md' })).warnings).toEqual([]);
-});
-
 describe('A contradiction between variables', () => {
   const commandOf = (command: string) => ({ MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: command });
 
