@@ -4,8 +4,8 @@ import { exampleAgentIn, type StartExampleAgent } from '../../support/agents/ada
 import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';
 import { stream } from '../../support/clients/event-stream.js';
 import { metric } from '../../support/documents/exposition.js';
-import { untilJobs, untilTreeGone } from '../../support/jobs/jobs.js';
-import { failingService, fixture, startService } from '../../support/service/service.js';
+import { recovers, untilJobs, untilTreeGone } from '../../support/jobs/jobs.js';
+import { failingService, fixture, type Service, startService } from '../../support/service/service.js';
 
 let folder: TemporaryFolder;
 let startJay: StartExampleAgent;
@@ -34,39 +34,46 @@ describe('The example adapter', () => {
     expect((await service.get('/version')).body.model_cli).toEqual({ adapter: 'jay', version: '0.3.1' });
   });
 
-  it('receives the conversation again by a replay', async () => {
-    await using service = await startJay();
-    const { body } = await service.post('/chat', { message: 'one' });
-    const again = await service.post('/chat', { message: 'two', conversation_id: body.conversation_id });
-    expect(again.body.response).toBe('I have heard: one / two');
-    expect(await metric(service, 'live_session_total{result="replay"}')).toBe(1);
-  });
+  describe('without live sessions', () => {
+    let service: Service;
+    beforeAll(async () => {
+      service = await startJay();
+    });
+    afterAll(async () => {
+      await recovers(service);
+      await service.stop();
+    });
 
-  it('is cancelled with its whole process tree when the caller disconnects', async () => {
-    await using service = await startJay();
-    const caller = new AbortController();
-    const waiting = service.post('/ask', { prompt: 'wait' }, {}, caller.signal).catch(() => 'gone');
-    await untilJobs(service, 1, 0);
-    caller.abort();
-    expect(await waiting).toBe('gone');
-    await untilTreeGone(service);
-    await untilJobs(service, 0, 0);
-  });
+    it('receives the conversation again by a replay', async () => {
+      const { body } = await service.post('/chat', { message: 'one' });
+      const again = await service.post('/chat', { message: 'two', conversation_id: body.conversation_id });
+      expect(again.body.response).toBe('I have heard: one / two');
+      expect(await metric(service, 'live_session_total{result="replay"}')).toBe(1);
+    });
 
-  it('fails with the matching reason', async () => {
-    await using service = await startJay();
-    const crashed = await service.post('/ask', { prompt: 'crash' });
-    expect([crashed.status, crashed.body.reason]).toEqual([500, 'crashed']);
-    const { body } = await service.post('/ask', { prompt: 'Hello', model: 'owl' });
-    const message = 'jay reports: there is no owl; this service has jay-large, jay-small';
-    expect(body).toMatchObject({ reason: 'model_unknown', message });
-  });
+    it('is cancelled with its whole process tree when the caller disconnects', async () => {
+      const caller = new AbortController();
+      const waiting = service.post('/ask', { prompt: 'wait' }, {}, caller.signal).catch(() => 'gone');
+      await untilJobs(service, 1, 0);
+      caller.abort();
+      expect(await waiting).toBe('gone');
+      await untilTreeGone(service);
+      await untilJobs(service, 0, 0);
+    });
 
-  it('is refused the capabilities that it requests, in the log and in a metric', async () => {
-    await using service = await startJay();
-    expect((await service.post('/ask', { prompt: 'run ls' })).body.response).toBe('I may not.');
-    expect(await service.log('cli_request_refused')).toMatchObject({ request: 'terminal' });
-    expect(await metric(service, 'cli_requests_refused_total{request="terminal"}')).toBe(1);
+    it('fails with the matching reason', async () => {
+      const crashed = await service.post('/ask', { prompt: 'crash' });
+      expect([crashed.status, crashed.body.reason]).toEqual([500, 'crashed']);
+      const { body } = await service.post('/ask', { prompt: 'Hello', model: 'owl' });
+      const message = 'jay reports: there is no owl; this service has jay-large, jay-small';
+      expect(body).toMatchObject({ reason: 'model_unknown', message });
+    });
+
+    it('is refused the capabilities that it requests, in the log and in a metric', async () => {
+      expect((await service.post('/ask', { prompt: 'run ls' })).body.response).toBe('I may not.');
+      expect(await service.log('cli_request_refused')).toMatchObject({ request: 'terminal' });
+      expect(await metric(service, 'cli_requests_refused_total{request="terminal"}')).toBe(1);
+    });
   });
 });
 

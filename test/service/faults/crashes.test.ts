@@ -7,7 +7,14 @@ import { until } from '../../support/basics/until.js';
 import { recovers, untilJobs, untilTreeGone } from '../../support/jobs/jobs.js';
 import { isAlive } from '../../support/processes/processes.js';
 import { scratchCgroup } from '../../support/processes/scratch-cgroup.js';
-import { type Service, script, startService, startWithProgram, twoWorkers } from '../../support/service/service.js';
+import {
+  type Service,
+  script,
+  startService,
+  startWithProgram,
+  startWithPrograms,
+  twoWorkers,
+} from '../../support/service/service.js';
 
 interface Answer {
   readonly status: number;
@@ -168,23 +175,22 @@ describe('A worker that cannot be started', () => {
 });
 
 describe('A primary that is killed', () => {
-  it.each([
-    ['forever.pl', 1],
-    ['leader-exits.pl', 1],
-    ['ignores-sigterm.pl', 2],
-    ['setsid-child.pl', 2],
-    ['double-fork-setsid.pl', 2],
-  ])('leaves no worker and no process of a job: %s', async (program, processes) => {
-    await using service = await startWithProgram(script(program), twoWorkers);
+  it('leaves no worker and no process of a job, however its programs resist', async () => {
+    const trees = { forever: 1, 'leader-exits': 1, 'ignores-sigterm': 2, 'setsid-child': 2, 'double-fork-setsid': 2 };
+    const names = Object.keys(trees);
+    const commands = Object.fromEntries(names.map((name) => [name, script(`${name}.pl`)]));
+    const env = { ...twoWorkers, MODEL_API_MAX_CONCURRENT: String(names.length) };
+    await using service = await startWithPrograms(commands, env);
     const workers = await service.workers();
-    const answer = fate(service.post('/ask', { prompt: 'hello' }));
-    await until(async () => (await service.jobProcesses()).length >= processes, 'the tree');
+    const answers = names.map((model) => fate(service.post('/ask', { prompt: 'hello', model })));
+    const processes = Object.values(trees).reduce((sum, count) => sum + count);
+    await until(async () => (await service.jobProcesses()).length >= processes, 'the trees');
     service.process.kill('SIGKILL');
     await Promise.all([
       untilTreeGone(service, goneMs),
       until(() => !workers.some(isAlive), 'the workers to be gone', goneMs),
     ]);
-    expect(await answer).toBe('broken');
+    expect(await Promise.all(answers)).toEqual(names.map(() => 'broken'));
   });
 });
 

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { chmod, mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { temporaryFolder } from '../../support/basics/folder.js';
+import { type TemporaryFolder, temporaryFolder } from '../../support/basics/folder.js';
 import { mountTinyDisk } from '../../support/basics/tiny-disk.js';
 import { until } from '../../support/basics/until.js';
 import { fixture, type Service, script, startService, startWithProgram } from '../../support/service/service.js';
@@ -97,21 +97,28 @@ describe.each([
   ['a command', { MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: 'cat' }],
   ['the demo model', { MODEL_API_CLI: 'demo' }],
 ])('A runtime folder removed by a cleaner, with %s', (_what, cli) => {
+  let shared: TemporaryFolder;
+  let parent: string;
+  let service: Service;
+  let own: string;
+  beforeAll(async () => {
+    shared = await temporaryFolder();
+    parent = join(shared.path, 'parent');
+    await mkdir(parent);
+    ({ service, own } = await startIn(parent, cli));
+  });
+  afterAll(async () => {
+    await service.stop();
+    await shared[Symbol.asyncDispose]();
+  });
+
   it('is created again for the next job, and the service is ready', async () => {
-    await using shared = await temporaryFolder();
-    const { service, own } = await startIn(shared.path, cli);
-    await using _running = service;
     await rm(own, { recursive: true });
     expect([await ask(service), await recheck(service)]).toEqual([[200], 'ready']);
     expect((await stat(own)).mode & 0o777).toBe(0o700);
   });
 
   it('fails jobs with spawn_error while it cannot be created, is reported by a forced check, and needs no restart', async () => {
-    await using shared = await temporaryFolder();
-    const parent = join(shared.path, 'parent');
-    await mkdir(parent);
-    const { service, own } = await startIn(parent, cli);
-    await using _running = service;
     await rename(parent, `${parent}.away`);
     expect([await ask(service), await recheck(service)]).toEqual([[500, 'spawn_error'], 'not_ready']);
     expect((await service.get('/health')).body.status).toBe('degraded');
@@ -122,9 +129,6 @@ describe.each([
   });
 
   it('is not used if other users may write to it', async () => {
-    await using shared = await temporaryFolder();
-    const { service, own } = await startIn(shared.path, cli);
-    await using _running = service;
     await rm(own, { recursive: true });
     await mkdir(own);
     await chmod(own, 0o777);
