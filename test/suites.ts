@@ -56,8 +56,6 @@ export interface JestSuite extends Row {
   readonly timeLimitMs: number;
   /** Test files that run beside each other. */
   readonly workers: number;
-  /** Its services load their modules from one file, which takes a quarter less of the processor. All others load each module as users do. */
-  readonly isBundled?: true;
   readonly variants?: readonly Variant[];
 }
 
@@ -106,7 +104,7 @@ export const suites: Readonly<Record<string, Suite>> = {
   /** The service without each of its features. */
   features: { files: ['service/features/.*'], timeLimitMs: 300_000, workers: 2, processors: 2 },
   /** Other real model CLIs, each against a stub of its API, and coding agents as clients. Some need seconds of a processor for each start. */
-  agents: { files: ['programs/agents/.*'], timeLimitMs: 240_000, workers: 1, isBundled: true, processors: 0.75 },
+  agents: { files: ['programs/agents/.*'], timeLimitMs: 240_000, workers: 1, processors: 0.75 },
   /**
    * The real claude against a stub of its API: all tests with the newest. With the oldest those of the adapter; with one between them
    * the options that only it gets in another way than the newest, and its renewed processes, which the oldest does not have.
@@ -115,7 +113,6 @@ export const suites: Readonly<Record<string, Suite>> = {
     files: ['programs/claude/.*'],
     timeLimitMs: 120_000,
     workers: 1,
-    isBundled: true,
     processors: 0.75,
     variants: [
       { name: 'newest' },
@@ -160,14 +157,7 @@ export const suites: Readonly<Record<string, Suite>> = {
     ],
   },
   /** The SDKs that people use, under a newer Node. */
-  sdks: {
-    files: ['programs/sdks/.*'],
-    timeLimitMs: 120_000,
-    workers: 1,
-    isBundled: true,
-    processors: 0.5,
-    needs: ['curl', 'pip3'],
-  },
+  sdks: { files: ['programs/sdks/.*'], timeLimitMs: 120_000, workers: 1, processors: 0.5, needs: ['curl', 'pip3'] },
   /** What others have written to check a service by. `programs/standards/expected.ts` has what fails, and why. */
   standards: { files: ['programs/standards/.*'], timeLimitMs: 120_000, workers: 1, processors: 0.5 },
   /** Two lines of releases that have SQLite. Under the older one only how SQLite itself is called: the statements are the same. */
@@ -175,7 +165,6 @@ export const suites: Readonly<Record<string, Suite>> = {
     files: ['programs/store/.*'],
     timeLimitMs: 120_000,
     workers: 2,
-    isBundled: true,
     processors: 1,
     needs: ['redis-server'],
     variants: [
@@ -193,7 +182,6 @@ export const suites: Readonly<Record<string, Suite>> = {
     files: ['programs/console/.*'],
     timeLimitMs: 60_000,
     workers: 2,
-    isBundled: true,
     processors: 1,
     needs: ['chromium', 'firefox-esr', 'redis-server'],
     variants: [
@@ -229,7 +217,6 @@ export const suites: Readonly<Record<string, Suite>> = {
     files: ['programs/fleet/.*'],
     timeLimitMs: 60_000,
     workers: 1,
-    isBundled: true,
     processors: 0.5,
     needs: ['haproxy', 'redis-server'],
   },

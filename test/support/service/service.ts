@@ -5,11 +5,9 @@ import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { suites } from '../../suites.js';
 import { until } from '../basics/until.js';
 import { Contract } from '../doors/contract.js';
 import { jobProcesses, workersOf } from '../processes/processes.js';
-import { bundleOf } from './bundle.js';
 
 /** Record of the service's log. */
 export interface LogRecord {
@@ -41,8 +39,6 @@ export const programs = join(__dirname, '..', '..', '..', '..', 'test', 'support
 const dist = process.env.SERVICE_DIST ?? join(__dirname, '..', '..', '..');
 export const mainProgram = join(dist, 'src', 'primary', 'main.js');
 export const workerProgram = join(dist, 'src', 'worker', 'main.js');
-const suite = suites[process.env.SUITE ?? ''];
-const isBundled = suite !== undefined && 'files' in suite && suite.isBundled === true;
 
 /** Returns the command line of a fixture program that this Node runs. */
 export function fixture(name: string, ...args: string[]): string {
@@ -186,8 +182,7 @@ export async function spawnService(options: ServiceOptions = {}): Promise<Servic
   const { node = process.execPath, program = mainProgram, folder, user } = options;
   const home = await mkdtemp(join(tmpdir(), 'prompt-relay-test-'));
   if (user !== undefined) await chown(home, user, user);
-  const bundle = isBundled && program === mainProgram ? bundleOf(dist, [mainProgram, workerProgram]) : null;
-  const child = spawn(node, [...(bundle === null ? [] : [`--require=${bundle}`]), program], {
+  const child = spawn(node, [program], {
     env: {
       PATH: process.env.PATH ?? '',
       HOME: home,
