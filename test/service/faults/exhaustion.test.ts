@@ -110,28 +110,31 @@ describeWith(strace)('A system call that fails in the primary', () => {
     });
   });
 
-  const faults = [
-    ['kill', 'EPERM'],
-    ['openat', 'EMFILE'],
-    ['openat', 'ENOMEM'],
-    [spawning, 'EAGAIN'],
-    ['rmdir,unlink,unlinkat', 'EROFS'],
-  ];
-  it.each(
-    ['auto', 'off'].flatMap((cgroup) => faults.map(([calls = '', error = '']) => [cgroup, calls, error] as const)),
-  )('neither prolongs a job nor blocks a slot for good: MODEL_API_CGROUP=%s, %s %s', async (cgroup, calls, error) => {
-    const limits = { MODEL_API_TIMEOUT: '1', MODEL_API_KILL_GRACE_MS: '100', MODEL_API_MAX_CONCURRENT: '1' };
-    const settings = { ...limits, MODEL_API_CGROUP: cgroup };
-    await using service = await startWithProgram(script('setsid-child.pl'), settings);
-    const answer = service.post('/ask', { prompt: 'a' });
-    await until(async () => (await service.jobProcesses()).length === 2, 'the tree');
-    {
-      await using _fault = await failing(service.pid, calls, error);
-      expect(await answer).toMatchObject({ status: 504, body: { error: 'timeout' } });
-      expect((await service.get('/health')).status).toBe(200);
-    }
-    await untilTreeGone(service, 15_000);
-    await untilJobs(service, 0, 0);
+  describe.each(['auto', 'off'])('that ends a job (MODEL_API_CGROUP=%s)', (cgroup) => {
+    let service: Service;
+    beforeAll(async () => {
+      const limits = { MODEL_API_TIMEOUT: '1', MODEL_API_KILL_GRACE_MS: '100', MODEL_API_MAX_CONCURRENT: '1' };
+      service = await startWithProgram(script('setsid-child.pl'), { ...limits, MODEL_API_CGROUP: cgroup });
+    });
+    afterAll(() => service.stop());
+
+    it.each([
+      ['kill', 'EPERM'],
+      ['openat', 'EMFILE'],
+      ['openat', 'ENOMEM'],
+      [spawning, 'EAGAIN'],
+      ['rmdir,unlink,unlinkat', 'EROFS'],
+    ])('neither prolongs it nor blocks a slot for good: %s %s', async (calls, error) => {
+      const answer = service.post('/ask', { prompt: 'a' });
+      await until(async () => (await service.jobProcesses()).length === 2, 'the tree');
+      {
+        await using _fault = await failing(service.pid, calls, error);
+        expect(await answer).toMatchObject({ status: 504, body: { error: 'timeout' } });
+        expect((await service.get('/health')).status).toBe(200);
+      }
+      await untilTreeGone(service, 15_000);
+      await untilJobs(service, 0, 0);
+    });
   });
 });
 
