@@ -134,7 +134,7 @@ function inProcess(): Row {
       expiresAt: null,
     },
   ];
-  ring.begin({ keys, personLines: [] });
+  ring.setFirstKeys({ keys, personLines: [] });
   const times: number[][] = [[], [], []];
   for (let round = -2000; round < tries; round++) {
     for (const [kind, wrong] of shuffled()) {

@@ -105,9 +105,9 @@ async function main(): Promise<void> {
   const store = await openJobs(redis.url);
   const jobs = store.jobs;
   const [last = ''] = [...accepted.keys()].slice(-1);
-  write(`renewal with the search for orphans ${await timed(() => jobs.renew(systemClock.now()))}`);
+  write(`renewal with the search for orphans ${await timed(() => jobs.renewHost(systemClock.now()))}`);
   write(
-    `renewal ${await timed(() => jobs.renew(systemClock.now()))}, position ${await timed(() => jobs.position(last))}`,
+    `renewal ${await timed(() => jobs.renewHost(systemClock.now()))}, position ${await timed(() => jobs.position(last))}`,
   );
   const asked = () => redis.ask('EVAL', oldestInQueue, '1', 'prompt-relay:queue:jobs:');
   write(`oldest of the records, in the renewal; of the queue ${await timed(asked)}`);

@@ -31,7 +31,7 @@ async function accept(url: string, name: string): Promise<void> {
 async function run(url: string): Promise<void> {
   const { jobs } = await openJobs(url);
   jobs.listen({ added: () => {}, cancelled: () => {}, cancelCaller: () => null });
-  systemClock.every(2000, () => void jobs.renew(systemClock.now()).catch(() => {}));
+  systemClock.every(2000, () => void jobs.renewHost(systemClock.now()).catch(() => {}));
   await Promise.all(Array.from({ length: slots }, () => runJobs(jobs)));
 }
 
@@ -51,11 +51,11 @@ async function runJobs(jobs: RedisStore['jobs']): Promise<never> {
 
 async function started(jobs: RedisStore['jobs'], id: string): Promise<boolean> {
   try {
-    return await jobs.start(id, systemClock.now());
+    return await jobs.startJob(id, systemClock.now());
   } catch {
     while (!jobs.giveBack(id, 100)) {
       await pause(200);
-      const isMine = await jobs.start(id, systemClock.now()).catch(() => null);
+      const isMine = await jobs.startJob(id, systemClock.now()).catch(() => null);
       if (isMine !== null) return isMine;
     }
     return false;
@@ -63,7 +63,7 @@ async function started(jobs: RedisStore['jobs'], id: string): Promise<boolean> {
 }
 
 function ended(jobs: RedisStore['jobs'], id: string): Promise<boolean> {
-  return jobs.end(id, endedAt(systemClock.now()), answerOf('done')).then(
+  return jobs.endJob(id, endedAt(systemClock.now()), answerOf('done')).then(
     () => true,
     () => false,
   );

@@ -28,7 +28,7 @@ const store = new ConversationStore(limits, systemClock);
 
 function takeTurn(id: string | null, user: string, assistant: string): string {
   using turn = store.turn(id, owner, null, user.length);
-  turn.open();
+  turn.openTurn();
   return turn.commit(user, assistant, 20).id;
 }
 

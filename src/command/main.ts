@@ -50,7 +50,7 @@ async function main(): Promise<number | null> {
     env: process.env,
     loginPrograms,
     readKeysFile: (path) => readKeysFile(keysFilePath(path)),
-    createClient: async (flags) => new Client(await addressFrom(flags, process.env, readText, () => login.read())),
+    createClient: async (flags) => new Client(await addressFrom(flags, process.env, readText, () => login.readLogin())),
   });
 }
 

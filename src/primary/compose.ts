@@ -216,7 +216,7 @@ function connectParts(parts: Parts, signals: PartSignals): void {
     host.log.error('workers_unavailable', { reason });
     void supervisor.fail(serviceExits.unavailable);
   });
-  signals.on('list-waiting-jobs', (cli) => runner.openJobs.next(cli));
+  signals.on('list-waiting-jobs', (cli) => runner.openJobs.nextJobs(cli));
   signals.on('list-awaited-conversations', () => runner.openJobs.awaited);
   signals.on('read-phase', () => supervisor.phase);
   signals.on('read-drain-seconds', () => supervisor.drainSecondsLeft);
@@ -234,7 +234,7 @@ function applyLogins(parts: Parts, removed: readonly ModelCli[]): void {
   for (const warning of logins.warnings(clients.keyClients)) host.log.warn('config_warning', { warning });
   redactor.replaceTokens(logins.secrets);
   runner.moves.moveWaiting((cli, client) => logins.mayServe(cli, client));
-  for (const cli of [...removed, ...logins.unused]) metrics.readiness.remove(cli);
+  for (const cli of [...removed, ...logins.unused]) metrics.readiness.removeCli(cli);
   room.next(); // a limit may have been raised
 }
 
@@ -332,7 +332,7 @@ function createModels(
   const loginParts = { config, host, names, serials, context, fileFaults, featureOptionsOf, onChange };
   const logins = createLogins(loginSource, serviceClis, loginParts);
   redactor.replaceTokens(logins.secrets);
-  for (const cli of logins.unused) metrics.readiness.remove(cli);
+  for (const cli of logins.unused) metrics.readiness.removeCli(cli);
   const routeOptionsOf = (client: ClientText) => ({
     models: clients.optionsOf(client).models,
     groupModels: clients.groupModelsOf(client),
@@ -416,7 +416,7 @@ function createSupervisor(parts: EarlierParts & Jobs & WorkerParts, signals: Par
   return new Supervisor(config.drainMs, host.clock, host.log, {
     idle: async () => {
       await features.idle();
-      await room.idle();
+      await room.untilIdle();
     },
     counts: () => {
       // Waiting background jobs count only if no store has them: otherwise the next service runs them.
@@ -430,17 +430,17 @@ function createSupervisor(parts: EarlierParts & Jobs & WorkerParts, signals: Par
     retireWorkers: () => workers.retireAll(),
     endProcesses: async () => {
       for (const { health, standby } of logins.all) {
-        health.stop();
-        standby.stop();
+        health.stopHealth();
+        standby.stopStandby();
       }
       await closeClis(logins.all, host);
     },
     stopWorkers: async (limitMs) => {
       addresses.close(); // otherwise clients would wait for a worker that never starts
-      front?.close();
+      front?.closePort();
       const isAllSent = await workers.stop(limitMs);
       await features.stop();
-      await parts.sizes.close();
+      await parts.sizes.closeFile();
       await store.close();
       return isAllSent;
     },

@@ -121,7 +121,7 @@ export async function inspectSetup(
     const host = await createHost(config, startEnvironment, logging, { cgroups }, end);
     return await check(config, host, features, asks);
   } finally {
-    await end.files.remove();
+    await end.files.removeFiles();
   }
 }
 

@@ -40,7 +40,7 @@ export class Service {
   /** Restores the state. May be called again after a failure. */
   async #takeOver(): Promise<void> {
     const { host, journaledConversations, localJobs, store, features } = this.#parts;
-    const conversations = await journaledConversations.restore();
+    const conversations = await journaledConversations.restoreConversations();
     this.#parts.conversations.isRestored = true;
     await features.refreshKeys();
     await features.restored();
@@ -60,12 +60,12 @@ export class Service {
     for (const warning of [...logins.warnings(clients.keyClients), ...features.findKeyWarnings()])
       host.log.warn('config_warning', { warning });
     workers.start(workerProgram, handlersOf({ ...this.#parts, firstStart: this.#firstStart }));
-    host.systemd.start({ phase: () => supervisor.phase, slots: room, workers });
+    host.systemd.startNotifications({ phase: () => supervisor.phase, slots: room, workers });
     front?.serve({ ...this.#parts, slots: room });
-    hosts?.start();
+    hosts?.startHosts();
     hosts?.removals.listen((client) => joinRemoval(this.#parts, client));
-    logins.start();
-    keysFile?.start();
+    logins.startLogins();
+    keysFile?.startWatching();
     host.heap.touch();
     features.start();
     this.#startTimers();
@@ -75,7 +75,8 @@ export class Service {
     const { host, conversations, room, features } = this.#parts;
     const { clock } = host;
     clock.every(expiryCheckMs, () => {
-      for (const each of [conversations, features]) each.expire();
+      conversations.expireConversations();
+      features.expire();
     });
     clock.every(keysCheckMs, () => void features.refreshKeys());
     clock.every(backgroundCheckMs, () => {

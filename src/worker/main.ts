@@ -106,7 +106,7 @@ async function main(): Promise<void> {
   context.drainUnreadMs = settings.drainUnreadMs;
   context.bodyLimitBytes = settings.bodyLimitBytes;
   context.runtimePlaces = settings.runtimePlaces;
-  context.keys.begin(settings);
+  context.keys.setFirstKeys(settings);
   await serve(context, inputs, settings);
   systemClock.every(heartbeatMs, () => primary.call('heartbeat', {}).catch(() => {}));
   systemClock.every(figuresMs, () => metrics.hasNews && void sendFigures(primary, metrics));
@@ -129,8 +129,8 @@ function connect(context: WorkerContext): JobInputs {
     keys: (keys) => context.keys.replace(keys),
     figures: async () => ({ families: await metrics.changes() }),
     ...featureHandlers(context),
-    stop: ({ limitMs }) => void listeners.close('stop', limitMs).then(leaveWith),
-    retire: ({ limitMs }) => void listeners.close('retire', limitMs).then(leaveWith),
+    stop: ({ limitMs }) => void listeners.closeServers('stop', limitMs).then(leaveWith),
+    retire: ({ limitMs }) => void listeners.closeServers('retire', limitMs).then(leaveWith),
   };
   const calls = [primaryCallsWith(features), workerCallsWith(features)] as const;
   const peer: Primary = new Peer(channelToPrimary(process), ...calls, handlers, onFault);
@@ -228,7 +228,7 @@ async function sendFigures(primary: Primary, metrics: HttpMetrics): Promise<void
 
 /** Stops the features, sends the last counts, then exits. A primary that has died or is busy delays this only briefly. */
 async function leave(primary: Primary, { features: hooks, metrics, log }: WorkerContext, code: number): Promise<void> {
-  if (hooks !== null) hooks.stop();
+  if (hooks !== null) hooks.stopParts();
   const sent = Promise.all([sendFigures(primary, metrics), primary.call('leaving', { code }).catch(() => {})]);
   await withLimit(sent, lastFiguresLimitMs, systemClock);
   return exit(log, code);
@@ -236,7 +236,7 @@ async function leave(primary: Primary, { features: hooks, metrics, log }: Worker
 
 /** Ends the processes of a primary that has died. Every worker does this, which is harmless. */
 async function outlive(primaryPid: number, { runtimePlaces, listeners }: WorkerContext): Promise<never> {
-  void listeners.close('retire', outliveMs); // a front retries a refused connection elsewhere, but not a lost one
+  void listeners.closeServers('retire', outliveMs); // a front retries a refused connection elsewhere, but not a lost one
   // The channel closes shortly before the primary exits. Until then, its processes must not be ended.
   for (let tries = 0; process.ppid === primaryPid && tries < 40; tries++) await delay(systemClock, 10);
   if (runtimePlaces !== null) await endLeftovers(systemClock, runtimePlaces);

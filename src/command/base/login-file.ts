@@ -25,7 +25,7 @@ export class LoginFile {
    * Reads the login; null if no login is stored. Throws a CommandError, also if other users may have read or written
    * the file.
    */
-  async read(): Promise<Login | null> {
+  async readLogin(): Promise<Login | null> {
     if (this.#path === null) return null;
     // Without O_NONBLOCK, a named pipe at this path would block the command.
     const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
@@ -42,7 +42,7 @@ export class LoginFile {
   }
 
   /** Replaces the file atomically. Resolves with its path. Throws a CommandError. */
-  async write(login: Login): Promise<string> {
+  async writeLogin(login: Login): Promise<string> {
     const path = this.#path;
     if (path === null) throw new CommandError(exitCodes.config, 'login: set HOME or XDG_CONFIG_HOME');
     try {
@@ -55,7 +55,7 @@ export class LoginFile {
   }
 
   /** Deletes the file. Resolves with false if no file existed. Throws a CommandError. */
-  async remove(): Promise<boolean> {
+  async removeLogin(): Promise<boolean> {
     if (this.#path === null) return false;
     return unlink(this.#path).then(
       () => true,

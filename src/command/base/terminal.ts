@@ -50,7 +50,7 @@ export class Terminal {
     return process.stdout.rows || 24;
   }
 
-  /** Removes control characters and line breaks, so that `write` can safely print the line to stdout. */
+  /** Removes control characters and line breaks, so that `writeText` can safely print the line to stdout. */
   safeLine(line: string): string {
     return this.#plain(line, this.isStdoutTty).replaceAll('\n', ' ');
   }
@@ -66,7 +66,7 @@ export class Terminal {
   }
 
   /** Writes to stdout without removing control characters. Resolves when the stream accepts more. */
-  async write(data: string): Promise<void> {
+  async writeText(data: string): Promise<void> {
     this.#handleStdoutErrors();
     if (process.stdout.write(data)) return;
     await new Promise<void>((resolve) => process.stdout.once('drain', resolve));
@@ -81,7 +81,7 @@ export class Terminal {
 
   /** Writes text of a model to stdout. If stdout is a terminal, control characters are removed. */
   writeUntrusted(data: string): Promise<void> {
-    return this.write(this.isStdoutTty ? plain(data) : data);
+    return this.writeText(this.isStdoutTty ? plain(data) : data);
   }
 
   /**
@@ -89,7 +89,7 @@ export class Terminal {
    * sent a part of the text.
    */
   writeLine(data: string): Promise<void> {
-    return this.write(`${this.#plain(data, this.isStdoutTty)}\n`);
+    return this.writeText(`${this.#plain(data, this.isStdoutTty)}\n`);
   }
 
   async writeLines(lines: readonly string[]): Promise<void> {

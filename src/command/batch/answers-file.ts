@@ -67,7 +67,7 @@ export class AnswersFile implements AnswerSink {
     return this.#done.has(String(id));
   }
 
-  write(record: object): Promise<void> {
+  writeRecord(record: object): Promise<void> {
     this.#writing = this.#writing.then(async () => {
       this.#isDirty = true;
       await this.#file.appendFile(`${JSON.stringify(record)}\n`).catch(cannotWrite(this.#path));

@@ -23,13 +23,13 @@ export async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerato
   for await (const chunk of chunks) {
     let from = 0;
     for (let at = chunk.indexOf(lineFeed); at !== -1; at = chunk.indexOf(lineFeed, from)) {
-      open.add(chunk.subarray(from, at));
-      yield open.close(true);
+      open.addBytes(chunk.subarray(from, at));
+      yield open.closeLine(true);
       from = at + 1;
     }
-    open.add(chunk.subarray(from));
+    open.addBytes(chunk.subarray(from));
   }
-  if (!open.isEmpty) yield open.close(false);
+  if (!open.isEmpty) yield open.closeLine(false);
 }
 
 /** Owns the line that is being read. */
@@ -44,13 +44,13 @@ class OpenLine {
     return this.#bytes === 0;
   }
 
-  add(part: Uint8Array): void {
+  addBytes(part: Uint8Array): void {
     this.#bytes += part.length;
     if (this.#bytes > maxLineBytes) this.#parts = [];
     else if (part.length > 0) this.#parts.push(part);
   }
 
-  close(isWhole: boolean): TextLine {
+  closeLine(isWhole: boolean): TextLine {
     const to = this.#from + this.#bytes + Number(isWhole);
     const line = { ...this.#read(), number: this.#number, from: this.#from, to, isWhole };
     this.#parts = [];

@@ -4,7 +4,7 @@ import type { BadLine, Prompt } from './prompts.js';
 
 export interface AnswerSink {
   /** Resolves when the whole line is written. Rejects with a CommandError. */
-  write(record: object): Promise<void>;
+  writeRecord(record: object): Promise<void>;
   /** Resolves when no power failure can lose the lines. */
   sync(): Promise<void>;
   close(): Promise<void>;
@@ -30,7 +30,7 @@ export interface Sender {
    * Resolves when all prompts have ended, or after `stopping`. Rejects with the reason of `cutting`, or with a
    * CommandError that concerns all prompts.
    */
-  send(sending: Sending): Promise<void>;
+  sendPrompts(sending: Sending): Promise<void>;
 }
 
 export interface RunOptions {
@@ -43,7 +43,7 @@ export interface RunOptions {
 /** Writes the ends of the prompts that a sender sends, and counts them. */
 export class BatchRun {
   readonly #sender: Sender;
-  readonly #sink: Pick<AnswerSink, 'write'>;
+  readonly #sink: Pick<AnswerSink, 'writeRecord'>;
   readonly #options: RunOptions;
   readonly #givingUp = new AbortController();
   /** For an ordered output: numbers of the lines that are not written yet, in their order, and records that wait. */
@@ -52,7 +52,7 @@ export class BatchRun {
   #answered = 0;
   #failed = 0;
 
-  constructor(sender: Sender, sink: Pick<AnswerSink, 'write'>, options: RunOptions) {
+  constructor(sender: Sender, sink: Pick<AnswerSink, 'writeRecord'>, options: RunOptions) {
     this.#sender = sender;
     this.#sink = sink;
     this.#options = options;
@@ -69,9 +69,13 @@ export class BatchRun {
   }
 
   /** Sends all prompts; see `Sender`. Answers that wait for an earlier one are written at the end at the latest. */
-  async run(prompts: AsyncGenerator<Prompt | BadLine>, stopping: AbortSignal, cutting: AbortSignal): Promise<void> {
+  async runPrompts(
+    prompts: AsyncGenerator<Prompt | BadLine>,
+    stopping: AbortSignal,
+    cutting: AbortSignal,
+  ): Promise<void> {
     try {
-      await this.#sender.send({
+      await this.#sender.sendPrompts({
         prompts: this.#options.isOrdered ? this.#recordOrder(prompts) : prompts,
         place: ({ id, line }, end) => this.#place(line, { id, line, ...end }),
         stopping: AbortSignal.any([stopping, this.#givingUp.signal]),
@@ -103,7 +107,7 @@ export class BatchRun {
   }
 
   async #write(record: object): Promise<void> {
-    await this.#sink.write(record);
+    await this.#sink.writeRecord(record);
     if ('error' in record) this.#failed++;
     else this.#answered++;
     if (this.#failed >= this.#options.maxFailures) this.#givingUp.abort();

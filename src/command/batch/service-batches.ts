@@ -125,7 +125,7 @@ export class ServiceBatches implements Sender {
   }
 
   /** When `stopping` aborts, cancels the batches and places the answers that they have. */
-  async send(sending: Sending): Promise<void> {
+  async sendPrompts(sending: Sending): Promise<void> {
     const { patience } = this.#parts;
     const { stopping, cutting } = sending;
     const earlier = await this.#readEarlier(sending);

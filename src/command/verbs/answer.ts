@@ -188,6 +188,6 @@ class AnswerPrinter {
 
   async #endLine(): Promise<void> {
     this.#waiting.erase();
-    if (!this.#printed.endsWith('\n')) await this.#terminal.write('\n');
+    if (!this.#printed.endsWith('\n')) await this.#terminal.writeText('\n');
   }
 }

@@ -127,13 +127,13 @@ async function runBatch(job: BatchJob, service: SendingOptions, context: Command
     else display.say('Stopping. Press Ctrl-C again to stop at once.');
     stopping.abort();
   });
-  display.start(answers);
+  display.showStart(answers);
   try {
-    await run.run(prompts, stopping.signal, cutting.signal);
+    await run.runPrompts(prompts, stopping.signal, cutting.signal);
   } catch (error) {
     if (!(error instanceof InterruptedError)) throw error;
   } finally {
-    display.stop();
+    display.stopTicks();
     await sink.close();
   }
   display.summary(run, stopping.signal.aborted);
@@ -148,7 +148,7 @@ async function openSink({ output, retriesFailed }: BatchJob, { terminal, clock }
     return { answers, sink: answers };
   }
   const none = async () => {};
-  const sink: AnswerSink = { write: (record) => terminal.writeJson(record), sync: none, close: none };
+  const sink: AnswerSink = { writeRecord: (record) => terminal.writeJson(record), sync: none, close: none };
   return { answers: null, sink };
 }
 
@@ -216,7 +216,7 @@ class Display {
     return this.#terminal.isStderrTty && !(this.#job.output === null && this.#terminal.isStdoutTty);
   }
 
-  start(answers: AnswersFile | null): void {
+  showStart(answers: AnswersFile | null): void {
     const { repaired = 0, answered = 0, failed = 0 } = answers ?? {};
     if (repaired > 0) this.say(`Removed an unfinished line of ${formatCount(repaired, 'byte')} from the output.`);
     this.say(startLine(this.#job, { answered, failed }));
@@ -224,7 +224,7 @@ class Display {
     this.#tick();
   }
 
-  stop(): void {
+  stopTicks(): void {
     this.#stopTicks();
     if (!this.#job.isQuiet) this.#terminal.showProgress('');
   }

@@ -94,7 +94,7 @@ async function converse(chatInput: ChatInput, conversation: ChatConversation, te
     if (input.type === 'leave') return exitCodes.ok;
     const code =
       input.type === 'message'
-        ? await chatInput.runTurn((signal) => conversation.send(input.text, signal))
+        ? await chatInput.runTurn((signal) => conversation.sendMessage(input.text, signal))
         : await conversation.obey(input);
     if (code !== exitCodes.ok && !terminal.isStdinTty) return code;
   }
@@ -256,7 +256,7 @@ export class ChatConversation {
   }
 
   /** Sends a message, and prints the answer or the error. Resolves with the exit code of the turn. */
-  async send(message: string, signal: AbortSignal): Promise<number> {
+  async sendMessage(message: string, signal: AbortSignal): Promise<number> {
     const system = this.#id === undefined ? this.#system : undefined;
     const body = { message, conversation_id: this.#id, model: this.#model, system, files: this.#documents };
     const call = { path: '/chat', body, schema: chatResult } as const;

@@ -26,7 +26,7 @@ export const login: Command = {
     warnOfPlainText(place, terminal);
     const key = await readKey(place, terminal);
     const caller = await callerAt(await context.createClient({ url: place, key }));
-    const path = await context.login.write({ url: place, key });
+    const path = await context.login.writeLogin({ url: place, key });
     await terminal.writeLine(`Logged in to ${place} as ${nameOf(caller)}.`);
     terminal.message(`The login is in ${path}. "prompt-relay logout" removes it.`);
     return exitCodes.ok;
@@ -42,7 +42,7 @@ export const logout: Command = {
   notes: ['The key stays valid at the service.'],
   examples: ['prompt-relay logout'],
   run: async (_args, { login: file, terminal }) => {
-    const isRemoved = await file.remove();
+    const isRemoved = await file.removeLogin();
     await terminal.writeLine(isRemoved ? 'The login is removed.' : 'There is no login.');
     return exitCodes.ok;
   },

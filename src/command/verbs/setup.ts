@@ -102,7 +102,7 @@ async function add(
   const path = program.path(settingsFolders());
   if (args.has('write')) await change(path, program, target, terminal);
   else {
-    await terminal.write(addService(program, '', target));
+    await terminal.writeText(addService(program, '', target));
     terminal.message(`Add these settings to ${path}, or let --write do it.`);
   }
   if (args.value('model') === undefined) terminal.message(`The model is ${target.model}; --model names another one.`);
@@ -145,7 +145,7 @@ async function undo(program: ClientProgram, args: CommandArguments, context: Com
     const before = copies.findLast((copy) => !usesService(program, copy.text, url))?.text ?? '';
     const remaining = removeService(program, text, before);
     if (!args.has('write')) {
-      await terminal.write(remaining);
+      await terminal.writeText(remaining);
       const what = remaining === '' ? `Nothing of ${path}` : 'This';
       return terminal.message(`${what} remains if you add --write.`);
     }

@@ -53,7 +53,7 @@ class LiveView {
   async draw(lines: readonly string[]): Promise<void> {
     const { columns, rows } = this.#terminal;
     const visible = lines.slice(0, rows - 1).map((line) => `${clip(this.#terminal.safeLine(line), columns)}${csi}K\n`);
-    await this.#terminal.write(`${this.#moveToStart(`${columns}x${rows}`)}${visible.join('')}${csi}J`);
+    await this.#terminal.writeText(`${this.#moveToStart(`${columns}x${rows}`)}${visible.join('')}${csi}J`);
     this.#drawnLines = visible.length;
   }
 

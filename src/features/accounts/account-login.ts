@@ -31,7 +31,7 @@ export async function prepareAccounts(text: string, settings: LoginSettings): Pr
   for (const line of lines) {
     try {
       const place = await realPath(line.home ?? line.tokenFile ?? '');
-      places.add(line, place);
+      places.addPlace(line, place);
       const account = await prepareAccount(line, place, settings);
       await places.addFile(line.name, account.adapter);
       accounts.push(account);
@@ -60,7 +60,7 @@ class LoginPlaces {
   }
 
   /** Throws if another account has this place, or a HOME around it. */
-  add({ name, home }: AccountLine, place: string): void {
+  addPlace({ name, home }: AccountLine, place: string): void {
     const around = this.#homes.find((each) => isWithin(each.home, place) || isWithin(place, each.home))?.name;
     const other = this.#places.get(place) ?? (home === null ? undefined : around);
     if (other !== undefined) throw new Error(`${name} has the login of ${other}`);

@@ -152,15 +152,15 @@ export class CliAccounts implements Logins {
     return ownerWarnings(this.named, keyClients);
   }
 
-  /** Sets the watch of the accounts file, which `start` starts. */
+  /** Sets the watch of the accounts file, which `startLogins` starts. */
   watch(file: WatchedFile): void {
     this.#file = file;
   }
 
-  start(): void {
+  startLogins(): void {
     this.#isStarted = true;
     this.#startNew();
-    this.#file?.start();
+    this.#file?.startWatching();
   }
 
   async reread(): Promise<void> {
@@ -326,7 +326,7 @@ export class CliAccounts implements Logins {
         startChecks(cli);
         return cli.health.checks.runCheck('start'); // joins the check that has just begun
       });
-    cli.standby.start();
+    cli.standby.startStandby();
   }
 }
 

@@ -106,7 +106,7 @@ async function learn(
     protocol: () => {
       const session = new AcpSession(choosesModel, callsTools ? new AgentTools(tools.ownArguments) : null);
       const opening = (workingDirectory: string, callback: Callback | null = null) =>
-        session.open({ ...settings, workingDirectory }, callback);
+        session.openSession({ ...settings, workingDirectory }, callback);
       return { writer: session, decoder: session, opening };
     },
     check: (consult) => checkAgent(queryWith(consult)),
@@ -210,7 +210,7 @@ async function openedBy(
     const replies = reader.read(printed.slice(0, printed.lastIndexOf('\n') + 1));
     return isOver() || asksToLogIn(printed) || replies;
   };
-  const { stdout, request } = await consult(args, opening.begin(), isEnough);
+  const { stdout, request } = await consult(args, opening.firstRequest(), isEnough);
   reader.read(`${stdout}\n`); // the last line may lack a newline
   if (opening.agent === null && reader.end === null && asksToLogIn(stdout)) throw cliError('auth', notLoggedIn);
   const { session = null, failure = null } = reader.end ?? {};

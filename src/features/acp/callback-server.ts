@@ -74,7 +74,7 @@ export class CallbackServer implements CallbackPort {
     return { url: `http://127.0.0.1:${port}/`, headers: { Authorization: authorization }, close };
   }
 
-  async close(): Promise<void> {
+  async closePort(): Promise<void> {
     const server = await this.#server?.catch(() => null);
     if (!server?.listening) return;
     server.closeAllConnections();

@@ -74,7 +74,7 @@ export class AcpOpening {
     return this.#awaitedMethod;
   }
 
-  begin(): string {
+  firstRequest(): string {
     return this.#request(...initialize);
   }
 

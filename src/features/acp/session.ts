@@ -117,11 +117,11 @@ export class AcpSession implements TurnWriter, Decoder<DecoderEvent> {
     return this.#turn.name === 'asked' || this.#turn.name === 'held';
   }
 
-  open(settings: OpeningSettings, callback: Callback | null): string {
+  openSession(settings: OpeningSettings, callback: Callback | null): string {
     const opening = new AcpOpening(settings);
     this.#state = { name: 'opening', opening };
     this.#callback = callback;
-    return opening.begin();
+    return opening.firstRequest();
   }
 
   write(input: Turn): TurnInput {
@@ -260,7 +260,7 @@ export class AcpSession implements TurnWriter, Decoder<DecoderEvent> {
       this.#model = input.model;
       return this.#prompt(input, state.session);
     }
-    const end = awaited.turn.end(answer.result);
+    const end = awaited.turn.endTurn(answer.result);
     this.#spentUsd = awaited.turn.spentUsd;
     this.#turn = noTurn;
     return end;
@@ -284,9 +284,9 @@ export class AcpSession implements TurnWriter, Decoder<DecoderEvent> {
     if (!this.#hasTools && data.update.sessionUpdate.startsWith('tool_call')) this.#hasRunTools = true;
     if (!this.#hasPrompted) return isText ? ignored : []; // many agents greet some seconds after the session is open
     if (this.#state.name !== 'open' || data.sessionId !== this.#state.session.sessionId) return [];
-    if (this.#turn.name === 'asked') return [...this.#turn.turn.read(data.update), ...this.#nextCall()];
+    if (this.#turn.name === 'asked') return [...this.#turn.turn.readUpdate(data.update), ...this.#nextCall()];
     if (isText) return unexpectedOutput;
-    return this.#turn.name === 'held' ? this.#turn.turn.read(data.update) : [];
+    return this.#turn.name === 'held' ? this.#turn.turn.readUpdate(data.update) : [];
   }
 
   /** Ends the turn; any other turn may follow. */

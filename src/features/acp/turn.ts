@@ -60,7 +60,7 @@ export class AcpTurn {
     this.#hasText = false;
   }
 
-  read(update: SessionUpdate): readonly DecoderEvent[] {
+  readUpdate(update: SessionUpdate): readonly DecoderEvent[] {
     if (update.sessionUpdate === 'usage_update') {
       if (update.cost?.currency === 'USD') this.#spentUsd = update.cost.amount;
       this.#contextSize = update.size ?? this.#contextSize;
@@ -85,7 +85,7 @@ export class AcpTurn {
   }
 
   /** Returns the end of the turn. `result`: the answer to the prompt. */
-  end(result: unknown): TurnEvent {
+  endTurn(result: unknown): TurnEvent {
     const ended = promptEnded.safeParse(result).data;
     if (ended === undefined) return turnFailed('other', 'the model CLI ended its turn with an unknown stop reason');
     const usage = usageOf(ended) ?? this.#requested ?? unknownUsage;

@@ -89,7 +89,7 @@ export class HealthAgent implements Front {
     return true;
   }
 
-  close(): void {
+  closePort(): void {
     this.#server.close();
     for (const socket of this.#open.keys()) this.#end(socket);
   }

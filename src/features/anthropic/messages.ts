@@ -154,13 +154,13 @@ class MessageStream extends SdkStream implements StreamFormat {
     this.#countInput = countInput;
   }
 
-  begin(): string {
+  formatBegin(): string {
     const usage = { ...usageOfPrompt(this.#countInput()), ...tierIn(this.#opening) };
     const openEnd = { stop_reason: null, stop_sequence: null, stop_details: null, usage };
     return event('message_start', { message: { ...messageOf(this.#opening, []), ...openEnd } });
   }
 
-  write(event: WrittenEvent): string {
+  formatEvent(event: WrittenEvent): string {
     switch (event.type) {
       case 'text-delta':
         return this.#textStart() + this.#delta({ type: 'text_delta', text: event.text });
@@ -179,14 +179,14 @@ class MessageStream extends SdkStream implements StreamFormat {
     }
   }
 
-  end(answer: CompletedAnswer): string {
+  formatEnd(answer: CompletedAnswer): string {
     const start = this.#blocks === 0 && contentOf(answer).length > 0 ? this.#textStart() : '';
     const delta = { ...endOf(answer), container: null };
     const end = event('message_delta', { delta, usage: usageOfAnswer(answer) }) + event('message_stop', {});
     return start + this.#stop() + end;
   }
 
-  failure(error: Parameters<StreamFormat['failure']>[0]): string {
+  formatFailure(error: Parameters<StreamFormat['formatFailure']>[0]): string {
     return written('error', anthropicErrorBody(error, this.#opening.requestId));
   }
 

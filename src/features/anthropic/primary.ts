@@ -13,5 +13,5 @@ export function createAnthropic({ host, tokens, sizes, catalog, router }: Primar
       return { tokens: Math.round((await tokens.countTokens(texts, client)) * factor) };
     },
   };
-  return { handlers, job: { inputCounted: (...count) => void factors.observe(...count) } };
+  return { handlers, job: { inputCounted: (...count) => void factors.observeTokens(...count) } };
 }

@@ -52,7 +52,7 @@ export class TokenFactors {
   }
 
   /** Learns from the usage of an answer. The prompt is counted after the answer, and seldom. Never rejects. */
-  async observe(route: FactorRoute, request: JobRequest, inputTokens: number | null): Promise<void> {
+  async observeTokens(route: FactorRoute, request: JobRequest, inputTokens: number | null): Promise<void> {
     if (inputTokens === null || inputTokens < minTokens || !isComparable(request)) return;
     const client = holderOf(request.client);
     const observation = this.#begin(route, client);

@@ -133,7 +133,7 @@ async function storedAnswer(
   for (let from = 0; ; ) {
     const { text, end } = await primary.call('jobAnswer', { ...job, from });
     if (text === '') return { text: short, end };
-    await short.add(text);
+    await short.addText(text);
     from += text.length;
     if (from <= maxInMemory) continue;
     return { text: { short: null, length: async () => null, pieces: () => storedPieces(primary, job) }, end };

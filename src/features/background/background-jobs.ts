@@ -67,7 +67,7 @@ export interface BackgroundResources {
   readonly room: Pick<WaitingRoom, 'active' | 'limits'>;
   readonly turnGate: Pick<TurnGate, 'admitting'>;
   readonly store: JobStore;
-  readonly stored: Pick<StoredJobs, 'end'>;
+  readonly stored: Pick<StoredJobs, 'endJob'>;
   readonly observer: BackgroundObserver;
   readonly clock: Clock;
   readonly clients: Pick<Clients, 'recordJobGroups'>;
@@ -130,11 +130,11 @@ export class BackgroundJobs {
     if (store.shared === null) checkRoom(share, this.#waiting, this.#maxJobs);
     const createdAt = clock.now();
     const accepted = { id, title: titleOf(request.text), form, request, createdAt };
-    this.#waiting.add(share, createdAt);
+    this.#waiting.addMember(share, createdAt);
     try {
       await store.accept(accepted);
     } finally {
-      this.#waiting.remove(share); // the waiting job is counted separately, by its `AcceptedPart`
+      this.#waiting.removeMember(share); // the waiting job is counted separately, by its `AcceptedPart`
     }
     if (store.shared === null) this.#add(accepted);
     return { id, createdAt, isDurable: store.isDurable, ...(form.model !== null && { model }) };
@@ -155,17 +155,17 @@ export class BackgroundJobs {
       for (const bytes of sizes) {
         checkRoom({ client, bytes }, this.#waiting, this.#maxJobs);
         shares.push({ client, bytes });
-        this.#waiting.add(shares.at(-1) as Sharer, this.#resources.clock.now());
+        this.#waiting.addMember(shares.at(-1) as Sharer, this.#resources.clock.now());
       }
     } finally {
-      for (const share of shares) this.#waiting.remove(share);
+      for (const share of shares) this.#waiting.removeMember(share);
     }
   }
 
   /** Takes over the stored jobs of the previous service. May be repeated after a failure. */
-  async restore(): Promise<void> {
+  async restoreJobs(): Promise<void> {
     const { store, clock } = this.#resources;
-    for await (const accepted of store.restore(clock.now())) if (!this.#open.has(accepted.id)) this.#add(accepted);
+    for await (const accepted of store.restoreJobs(clock.now())) if (!this.#open.has(accepted.id)) this.#add(accepted);
   }
 
   #add(accepted: AcceptedJob): void {
@@ -181,26 +181,26 @@ export class BackgroundJobs {
       isHeld: () => this.#isStopped || clock.monotonicMs() < this.#pausesUntilMs,
       beforeStart: async () => {
         background.mayHaveStarted = true;
-        if (await store.start(accepted.id, clock.now())) return void this.#waiting.remove(background);
+        if (await store.startJob(accepted.id, clock.now())) return void this.#waiting.removeMember(background);
         // The host that runs or has cancelled a leased job reports its state.
         throw isLeased ? storeUnavailable() : new RelayError('cancelled', 'the job is no longer queued');
       },
     });
     const job: BackgroundJob = runner.backgroundJob(accepted.request, background);
-    this.#waiting.add(background, accepted.createdAt);
+    this.#waiting.addMember(background, accepted.createdAt);
     this.#open.set(accepted.id, job);
     return job;
   }
 
   /** Drops a job that another host may have taken over. */
   lose({ background }: BackgroundJob): void {
-    this.#waiting.remove(background);
+    this.#waiting.removeMember(background);
     this.#open.delete(background.accepted.id);
     background.lose();
   }
 
   /** Cancels jobs. Resolves when their ends are stored. Rejects after a time limit, but the jobs still end. */
-  async cancel(jobs: readonly BackgroundJob[], reason: Error): Promise<void> {
+  async cancelJobs(jobs: readonly BackgroundJob[], reason: Error): Promise<void> {
     for (const { background } of jobs) background.cancel(reason);
     const ended = Promise.all(jobs.map((job) => this.#performing.get(job)));
     await withLimit(ended, cancelLimitMs, this.#resources.clock, () => {
@@ -235,18 +235,18 @@ export class BackgroundJobs {
    * Starts a job taken from the shared queue. Returns null if it cannot be admitted at the moment. Otherwise resolves
    * when its end is stored, or with `returned` if it could not start. With `mustHaveSlot`, it does not wait for a slot.
    */
-  start(job: BackgroundJob, mustHaveSlot: boolean): Promise<'ended' | 'returned'> | null {
+  startJob(job: BackgroundJob, mustHaveSlot: boolean): Promise<'ended' | 'returned'> | null {
     return this.#resources.runner.mayStart(job, !mustHaveSlot) ? this.#perform(job, mustHaveSlot) : null;
   }
 
   /** Starts no more jobs: the next service runs the waiting ones. */
-  stop(): void {
+  stopJobs(): void {
     this.#isStopped = true;
     this.#reportIdle();
   }
 
-  /** Resolves when no job waits or runs; after `stop`, when no job runs. */
-  async idle(): Promise<void> {
+  /** Resolves when no job waits or runs; after `stopJobs`, when no job runs. */
+  async untilIdle(): Promise<void> {
     if (this.#isIdle) return;
     await new Promise<void>((resolve) => this.#idleWaiters.push(resolve));
   }
@@ -313,8 +313,8 @@ export class BackgroundJobs {
     const isTaken = mayStore(client) && (await this.#isTaken(job, reached));
     const isStored = isTaken || mayStore(client); // the client may have been removed meanwhile
     const end = isStored ? reached : withheldEnd(reached);
-    const standing = isTaken ? end : await stored.end(accepted.id, client, end, isStored ? log : noAnswer);
-    this.#waiting.remove(job.background);
+    const standing = isTaken ? end : await stored.endJob(accepted.id, client, end, isStored ? log : noAnswer);
+    this.#waiting.removeMember(job.background);
     job.end(withoutText(standing));
     this.#open.delete(accepted.id);
     if (standing === end) this.#observer.ended(job, end);

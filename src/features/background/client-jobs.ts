@@ -50,7 +50,7 @@ export class ClientJobs {
   /** Rejects with `not_found`. */
   async view(id: string, client: ClientText): Promise<JobView> {
     const job = this.jobHere(id, client);
-    return job === null ? this.#stored.view(await this.#stored.find(id, client)) : this.#viewOfOpen(job);
+    return job === null ? this.#stored.view(await this.#stored.findJob(id, client)) : this.#viewOfOpen(job);
   }
 
   /**
@@ -60,7 +60,7 @@ export class ClientJobs {
   async *events(id: string, client: ClientText, signal: AbortSignal): AsyncGenerator<JobEvent, void> {
     const job = this.#openOne(id, client);
     let hasBegun = false;
-    for await (const event of job?.background.log.read(signal) ?? []) {
+    for await (const event of job?.background.log.readEvents(signal) ?? []) {
       yield event;
       if (event.type === 'job-end') return;
       hasBegun ||= event.type !== 'job-queued' && event.type !== 'job-start';
@@ -77,23 +77,24 @@ export class ClientJobs {
     client: ClientText,
     from: number,
   ): Promise<{ readonly text: string; readonly end: JobDone }> {
-    const { end } = await this.#stored.find(id, client);
+    const { end } = await this.#stored.findJob(id, client);
     if (end?.outcome !== 'ok') throw new Error('only a job that has succeeded has an answer');
-    return { text: await this.#stored.text(id, client, from), end: withoutOutput(end) };
+    return { text: await this.#stored.readText(id, client, from), end: withoutOutput(end) };
   }
 
   /**
    * Lists jobs of one client, or of all: first callers' jobs, then background jobs, each newest first. In a list of all
    * clients the titles are empty, because an administrator must not read prompts.
    */
-  async list(order: JobListOrder): Promise<JobViewPage> {
-    this.#stored.expire();
+  async listJobs(order: JobListOrder): Promise<JobViewPage> {
+    this.#stored.expireJobs();
     const { client, before, limit } = order;
     const isPastCallers = before !== null && before >= 0;
     const callers = isPastCallers ? [] : this.#localJobs.callersOf(order).slice(0, limit);
     const last = callers.length === limit ? callers.at(-1) : undefined;
     const remainder = { ...order, before: isPastCallers ? before : null, limit: limit - callers.length };
-    const { jobs, next } = last === undefined ? await this.#store.list(remainder) : { jobs: [], next: -last.number };
+    const { jobs, next } =
+      last === undefined ? await this.#store.listJobs(remainder) : { jobs: [], next: -last.number };
     const background = jobs.map((record) => {
       const job = this.#jobs.get(record.id);
       return job === null ? this.#stored.view(record) : this.#viewOfOpen(job);
@@ -114,7 +115,7 @@ export class ClientJobs {
   /** Resolves with an open job on this host; null for an ended one. Rejects with `not_found`. */
   async openJob(id: string, client: ClientText): Promise<Job | null> {
     const job = this.jobHere(id, client);
-    if (job === null) await this.#stored.find(id, client);
+    if (job === null) await this.#stored.findJob(id, client);
     return job;
   }
 
@@ -131,15 +132,15 @@ export class ClientJobs {
     const { id, client, isAdmin } = order;
     const { requestId } = order;
     if (isCallerId(id)) return this.#deleteCaller(order, requestId);
-    const owner = this.#ownerHere(id, order) ?? (await this.#stored.find(id, isAdmin ? null : client)).client;
+    const owner = this.#ownerHere(id, order) ?? (await this.#stored.findJob(id, isAdmin ? null : client)).client;
     const by = owner === client ? null : client;
-    const isEnded = this.#openOne(id, owner) === null && (await this.#stored.find(id, owner)).end !== null;
+    const isEnded = this.#openOne(id, owner) === null && (await this.#stored.findJob(id, owner)).end !== null;
     if (isEnded && by === null && !keepsEnded) {
-      await this.#store.remove(id);
+      await this.#store.removeJob(id);
       return null;
     }
     if (by !== null && !isEnded) await this.#recordEnd(by, id, requestId);
-    const view = isEnded ? await this.view(id, owner) : await this.cancel(id, owner, by);
+    const view = isEnded ? await this.view(id, owner) : await this.cancelJob(id, owner, by);
     if (by !== null) this.#observer.endedByAdmin(by, view);
     return view.status;
   }
@@ -161,22 +162,22 @@ export class ClientJobs {
   }
 
   /** Cancels an open job; an ended one is unchanged. Resolves with the resulting view. `by`: see `jobCancelled`. */
-  async cancel(id: string, client: ClientText, by: string | null = null): Promise<JobView> {
+  async cancelJob(id: string, client: ClientText, by: string | null = null): Promise<JobView> {
     const job = this.#openOne(id, client);
     // Several hosts may get this request at the same moment: the store decides who cancelled a waiting job.
     const isUndecided = job?.background.isLeased === true && !job.background.mayHaveStarted;
-    if (job === null || isUndecided) return this.#stored.cancel(id, client, by);
-    await this.#jobs.cancel([job], jobCancelled(by));
-    return job.background.isLost ? this.#stored.cancel(id, client, by) : this.view(id, client);
+    if (job === null || isUndecided) return this.#stored.cancelJob(id, client, by);
+    await this.#jobs.cancelJobs([job], jobCancelled(by));
+    return job.background.isLost ? this.#stored.cancelJob(id, client, by) : this.view(id, client);
   }
 
   /** Cancels and removes all jobs of a client. Resolves with their number. */
   async removeOf(client: ClientText): Promise<number> {
-    await this.#jobs.cancel(this.#jobs.jobsOf(client), cancelled('everything of this client is removed'));
+    await this.#jobs.cancelJobs(this.#jobs.jobsOf(client), cancelled('everything of this client is removed'));
     for (let count = 0; ; ) {
-      const { jobs } = await this.#store.list({ client, status: null, before: null, limit: removedAtOnce });
+      const { jobs } = await this.#store.listJobs({ client, status: null, before: null, limit: removedAtOnce });
       if (jobs.length === 0) return count;
-      await Promise.all(jobs.map(({ id }) => this.#store.remove(id)));
+      await Promise.all(jobs.map(({ id }) => this.#store.removeJob(id)));
       count += jobs.length;
     }
   }

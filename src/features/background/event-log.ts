@@ -27,7 +27,7 @@ export class AnswerLog {
     return this.#blocks;
   }
 
-  add(text: string): void {
+  addText(text: string): void {
     for (let from = 0; from < text.length; ) {
       const end = from + wholeLength(text.slice(from, from + blockLength + 1), blockLength);
       this.#add(text.slice(from, end));
@@ -43,7 +43,7 @@ export class AnswerLog {
   }
 
   /** Returns the text from this position to the end of its block; empty at the end of the text. */
-  read(from: number): string {
+  readBlock(from: number): string {
     const block = this.#blocks[this.#indexOf(from)];
     return block === undefined ? '' : block.text.slice(from - block.start);
   }
@@ -71,12 +71,12 @@ class OutputLog {
   readonly #all: LoggedOutput[] = [];
 
   /** `at`: length of the text so far. */
-  add(at: number, event: PlacedOutput['event']): void {
+  addEvent(at: number, event: PlacedOutput['event']): void {
     if (!('text' in event)) return void this.#all.push({ at, event });
     const last = this.#all.at(-1);
-    if (last?.at === at && 'type' in last && last.type === event.type) return last.text.add(event.text);
+    if (last?.at === at && 'type' in last && last.type === event.type) return last.text.addText(event.text);
     const text = new AnswerLog();
-    text.add(event.text);
+    text.addText(event.text);
     this.#all.push({ at, type: event.type, text });
   }
 
@@ -89,9 +89,9 @@ class OutputLog {
    * Returns the next event for a reader that has read the text up to its place; null if there is none. `textLength`:
    * length of the text so far.
    */
-  next(reader: LogReader, textLength: number): PlacedOutput['event'] | null {
+  nextEvent(reader: LogReader, textLength: number): PlacedOutput['event'] | null {
     for (let next = this.#all[reader.outputs]; next?.at === reader.length; next = this.#all[reader.outputs]) {
-      const text = 'text' in next ? next.text.read(reader.outputLength) : '';
+      const text = 'text' in next ? next.text.readBlock(reader.outputLength) : '';
       if ('text' in next && text !== '') {
         reader.outputLength += text.length;
         return { type: next.type, text };
@@ -158,15 +158,15 @@ export class EventLog implements JobEvents {
     this.#place = place;
   }
 
-  started(queueMs: number): void {
+  writeStart(queueMs: number): void {
     this.#start = { type: 'job-start', queueMs };
     this.changed();
   }
 
   write(event: AnswerEvent): void {
     if (this.#isSealed) return;
-    if (event.type === 'text-delta') this.text.add(event.text);
-    else this.#output.add(this.text.length, event);
+    if (event.type === 'text-delta') this.text.addText(event.text);
+    else this.#output.addEvent(this.text.length, event);
     this.changed();
   }
 
@@ -180,7 +180,7 @@ export class EventLog implements JobEvents {
     this.#isSealed = true;
   }
 
-  end(end: JobEnd): void {
+  writeEnd(end: JobEnd): void {
     this.#end = end;
     this.changed();
   }
@@ -200,7 +200,7 @@ export class EventLog implements JobEvents {
    * Yields all events until the job has ended or is lost; text comes in pieces of any size. Rejects with the reason of
    * the signal.
    */
-  async *read(signal: AbortSignal): AsyncGenerator<JobEvent, void> {
+  async *readEvents(signal: AbortSignal): AsyncGenerator<JobEvent, void> {
     const reader: LogReader = {
       ...{ position: 0, reason: null, hasStart: false },
       ...{ length: 0, outputs: 0, outputLength: 0 },
@@ -231,13 +231,13 @@ export class EventLog implements JobEvents {
       reader.hasStart = true;
       return this.#start;
     }
-    return this.#output.next(reader, this.text.length) ?? this.#textFor(reader) ?? this.#end;
+    return this.#output.nextEvent(reader, this.text.length) ?? this.#textFor(reader) ?? this.#end;
   }
 
   /** Returns the next piece of text, at most up to the next call or thought. */
   #textFor(reader: LogReader): JobEvent | null {
     const place = this.#output.nextPlace(reader) ?? Number.POSITIVE_INFINITY;
-    const text = this.text.read(reader.length).slice(0, Math.max(0, place - reader.length));
+    const text = this.text.readBlock(reader.length).slice(0, Math.max(0, place - reader.length));
     reader.length += text.length;
     return text === '' ? null : { type: 'text-delta', text };
   }

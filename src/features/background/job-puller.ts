@@ -10,7 +10,7 @@ const restMs = 1000;
 const maxTries = 10;
 
 /** The part of `BackgroundJobs` that the puller uses. */
-type PullingRunner = Pick<BackgroundJobs, 'hasRoom' | 'hasPatient' | 'isStopped' | 'adopt' | 'start' | 'lose'>;
+type PullingRunner = Pick<BackgroundJobs, 'hasRoom' | 'hasPatient' | 'isStopped' | 'adopt' | 'startJob' | 'lose'>;
 
 /**
  * Decides when this host takes a background job from the shared queue: when a slot is free that no caller waits for;
@@ -53,7 +53,7 @@ export class JobPuller {
 
   /** Starts a job. Returns whether it was admitted. */
   #start(job: BackgroundJob, mustHaveSlot: boolean): boolean {
-    const performed = this.#runner.start(job, mustHaveSlot);
+    const performed = this.#runner.startJob(job, mustHaveSlot);
     void performed?.then((result) => result === 'returned' && this.#requeue(job));
     return performed !== null;
   }

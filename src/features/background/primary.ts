@@ -59,7 +59,7 @@ class BackgroundFeature implements PrimaryPart {
   }
 
   restored(): Promise<void> {
-    return this.background.restore();
+    return this.background.restoreJobs();
   }
 
   start(): void {
@@ -72,18 +72,18 @@ class BackgroundFeature implements PrimaryPart {
   }
 
   drain(): void {
-    if (this.#core.store.jobs.isDurable) this.background.stop(); // the next service runs the waiting jobs
+    if (this.#core.store.jobs.isDurable) this.background.stopJobs(); // the next service runs the waiting jobs
   }
 
   cut(): void {
-    this.background.stop();
+    this.background.stopJobs();
   }
 
   idle(): Promise<void> {
-    return this.background.idle();
+    return this.background.untilIdle();
   }
 
-  async purge(client: ClientText) {
+  async purgeClient(client: ClientText) {
     return { jobs: await this.clientJobs.removeOf(client) };
   }
 }
@@ -138,8 +138,8 @@ export function jobHandlers(
       await yieldInOrder();
       return clientJobs.answer(id, client, from);
     },
-    jobs: (order) => clientJobs.list(order),
-    cancelJob: ({ id, client }) => clientJobs.cancel(id, client),
+    jobs: (order) => clientJobs.listJobs(order),
+    cancelJob: ({ id, client }) => clientJobs.cancelJob(id, client),
     deleteJob: async (order) => ({ status: await clientJobs.delete(order) }),
   };
 }

@@ -39,21 +39,21 @@ export class RemoteJobs extends StoredJobs {
     return this.#store.position(id);
   }
 
-  override async cancel(id: string, client: ClientText, by: string | null = null): Promise<JobView> {
+  override async cancelJob(id: string, client: ClientText, by: string | null = null): Promise<JobView> {
     const reason = jobCancelled(by);
     const ended = { status: 'cancelled', endedAt: this.#clock.now(), end: refusedEnd(reason) } as const;
     const lastMs = this.#clock.monotonicMs() + cancelLimitMs;
     let hasWaited = false;
     for (let sentMs = -Infinity; ; ) {
       if (this.#clock.monotonicMs() - sentMs >= repeatMs) {
-        const cancelling = await this.#store.cancel(id, ended, by);
+        const cancelling = await this.#store.cancelJob(id, ended, by);
         if (cancelling.was === 'queued') {
           hasWaited = true;
           this.#listener.dismiss(cancelling.request, reason);
         }
         sentMs = this.#clock.monotonicMs();
       }
-      const record = await this.find(id, client);
+      const record = await this.findJob(id, client);
       if (record.end !== null) {
         if (hasWaited) this.#listener.recordEnded(record);
         return viewOf(record);

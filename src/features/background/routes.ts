@@ -84,7 +84,7 @@ export function getJobEvents(answers: StoredAnswers & Pick<JobParts, 'clock'>, c
     formOf(job);
     using out = new EventStream(res, answers.clock);
     const isOpen = job.endedAt === null;
-    if (isOpen || req.method === 'HEAD') out.begin(); // the first event may be late
+    if (isOpen || req.method === 'HEAD') out.beginStream(); // the first event may be late
     if (req.method === 'HEAD') return out.end();
     using caller = untilGone(res, isOpen ? closing : undefined);
     try {
@@ -150,19 +150,19 @@ class NumberedStream extends OwnStream {
     this.#after = after;
   }
 
-  override started(queueMs: number): string {
-    return this.#numbered(1, () => super.started(queueMs));
+  override formatStart(queueMs: number): string {
+    return this.#numbered(1, () => super.formatStart(queueMs));
   }
 
-  override write(event: WrittenEvent): string {
+  override formatEvent(event: WrittenEvent): string {
     if (event.type === 'text-delta') return this.#writeText(event.text);
-    return event.type === 'thought-delta' ? this.#writeThought(event.text) : super.write(event);
+    return event.type === 'thought-delta' ? this.#writeThought(event.text) : super.formatEvent(event);
   }
 
   #writeText(text: string): string {
     const unread = text.slice(Math.max(0, this.#after.id - 1 - this.#length));
     this.#length += text.length;
-    return unread === '' ? '' : this.#placed(super.write({ type: 'text-delta', text: unread }));
+    return unread === '' ? '' : this.#placed(super.formatEvent({ type: 'text-delta', text: unread }));
   }
 
   #writeThought(text: string): string {
@@ -172,12 +172,12 @@ class NumberedStream extends OwnStream {
     return unread === '' || this.#after.id >= endId ? '' : this.#placed(eventText('thought', { text: unread }));
   }
 
-  override end(answer: CompletedAnswer): string {
-    return this.#numbered(endId, () => super.end(answer));
+  override formatEnd(answer: CompletedAnswer): string {
+    return this.#numbered(endId, () => super.formatEnd(answer));
   }
 
-  override failure(error: RelayError): string {
-    return this.#numbered(endId, () => super.failure(error));
+  override formatFailure(error: RelayError): string {
+    return this.#numbered(endId, () => super.formatFailure(error));
   }
 
   cancelled(jobId: string, byAdmin: boolean): string {
@@ -213,12 +213,12 @@ export async function sendJobEvents(
   const format = new NumberedStream(formatOf(job, offlineRoutes), job.requestId, after);
   const end = await follow(primary.stream('jobEvents', { id: job.id, client }, signal), async (event) => {
     const text = eventIn(format, event);
-    if (text !== '') await out.write(text, signal);
+    if (text !== '') await out.writeEvents(text, signal);
   });
   if (end === null || after.id >= endId) return;
   if (end.outcome === 'cancelled')
-    return out.write(format.cancelled(job.id, end.failure.cancelledBy !== undefined), signal);
-  if (end.outcome !== 'ok') return out.write(format.failure(fromWire(end.failure)), signal);
-  const body = await storedBody(primary, job, client, (answer) => format.end(answer));
+    return out.writeEvents(format.cancelled(job.id, end.failure.cancelledBy !== undefined), signal);
+  if (end.outcome !== 'ok') return out.writeEvents(format.formatFailure(fromWire(end.failure)), signal);
+  const body = await storedBody(primary, job, client, (answer) => format.formatEnd(answer));
   await out.writeLast(body, signal);
 }

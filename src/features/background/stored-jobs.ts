@@ -34,8 +34,8 @@ export class StoredJobs {
   }
 
   /** Finds a job. With `client` null, the job may belong to any client. Rejects with `not_found`. */
-  async find(id: string, client: ClientText | null): Promise<JobRecord> {
-    const record = await this.#store.find(id, client);
+  async findJob(id: string, client: ClientText | null): Promise<JobRecord> {
+    const record = await this.#store.findJob(id, client);
     if (record !== null && (record.endedAt ?? Infinity) >= this.#oldestEnd) return record;
     throw noSuchJob();
   }
@@ -56,9 +56,9 @@ export class StoredJobs {
    */
   async *events(id: string, client: ClientText, signal: AbortSignal): AsyncGenerator<JobEvent, void> {
     let [lastPosition, hasStart] = [0, false];
-    const text = new StoredTextReader((from) => this.#store.text(id, from));
+    const text = new StoredTextReader((from) => this.#store.readText(id, from));
     for (;;) {
-      const { status, createdAt, startedAt, end, isReplaced, form } = await this.find(id, client);
+      const { status, createdAt, startedAt, end, isReplaced, form } = await this.findJob(id, client);
       const position = status === 'queued' ? await this.position(id) : lastPosition;
       if (position !== lastPosition) yield { type: 'job-queued', position, reason: 'slot' };
       if (startedAt !== null && !hasStart) yield { type: 'job-start', queueMs: Math.max(0, startedAt - createdAt) };
@@ -72,7 +72,7 @@ export class StoredJobs {
         }
         yield* text.upTo(Number.POSITIVE_INFINITY);
       }
-      if (end !== null) await this.find(id, client); // text that was removed during the read is not the end
+      if (end !== null) await this.findJob(id, client); // text that was removed during the read is not the end
       if (end !== null) return yield withoutOutput(end);
       await orAborted(delay(this.#clock, status === 'queued' ? checkWaitingMs : checkMs), signal);
     }
@@ -82,15 +82,15 @@ export class StoredJobs {
    * Reads a piece of the answer. Rejects if the job was removed during the read, because the missing text must not look
    * like the end.
    */
-  async text(id: string, client: ClientText, from: number): Promise<string> {
-    const text = await this.#store.text(id, from);
-    if (text === '') await this.find(id, client);
+  async readText(id: string, client: ClientText, from: number): Promise<string> {
+    const text = await this.#store.readText(id, from);
+    if (text === '') await this.findJob(id, client);
     return text;
   }
 
   /** Cancels an open job. `_by`: an administrator, or null for the job's client. Resolves with the resulting view. */
-  async cancel(id: string, client: ClientText, _by: string | null): Promise<JobView> {
-    return viewOf(await this.find(id, client));
+  async cancelJob(id: string, client: ClientText, _by: string | null): Promise<JobView> {
+    return viewOf(await this.findJob(id, client));
   }
 
   /** Cancels a caller's job on another host. Resolves with null if no host has it. */
@@ -102,13 +102,13 @@ export class StoredJobs {
    * Stores the end of a job, and retries until it succeeds, because the answer was paid for. Resolves with the end that
    * counts, which differs if another host has declared this host dead and has ended the job.
    */
-  async end(id: string, client: ClientText, end: JobEnd, { text, output }: StoredAnswer): Promise<JobEnd> {
+  async endJob(id: string, client: ClientText, end: JobEnd, { text, output }: StoredAnswer): Promise<JobEnd> {
     const ended = { status: statusOf(end), endedAt: this.#clock.now(), end: withOutput(withoutText(end), output) };
     const answer = answerOf(end, text);
     for (let isFirst = true; ; isFirst = false) {
       try {
-        if (await this.#store.end(id, ended, answer)) return end;
-        const standing = (await this.#store.find(id, client))?.end;
+        if (await this.#store.endJob(id, ended, answer)) return end;
+        const standing = (await this.#store.findJob(id, client))?.end;
         return standing == null ? end : withoutOutput(standing);
       } catch (error) {
         if (isFirst) void Promise.reject(error).catch(ignoreFailure); // records a defect, which may last
@@ -118,8 +118,8 @@ export class StoredJobs {
   }
 
   /** Removes jobs whose lifetime has passed. Failures are ignored, because the call is repeated periodically. */
-  expire(): void {
-    this.#store.expire(this.#oldestEnd).catch(ignoreFailure);
+  expireJobs(): void {
+    this.#store.expireJobs(this.#oldestEnd).catch(ignoreFailure);
   }
 
   get #oldestEnd(): number {
@@ -192,6 +192,6 @@ function statusOf({ outcome }: JobEnd): EndedStatus {
 export function answerOf(end: JobEnd, streamed: AnswerLog): AnswerLog {
   if (end.outcome !== 'ok' || end.text === null) return streamed;
   const answer = new AnswerLog();
-  answer.add(end.text);
+  answer.addText(end.text);
   return answer;
 }

@@ -50,9 +50,9 @@ export interface EndedLine {
 /** Background jobs as a batch needs them. */
 export interface LineJobs {
   /** Finds a job that has ended; null if the job is open. Resolves with `missing` if there is no such job. */
-  find(id: string, client: ClientText): Promise<EndedLine | null | 'missing'>;
-  cancel(id: string, client: ClientText): Promise<void>;
-  remove(id: string): Promise<void>;
+  findEndedLine(id: string, client: ClientText): Promise<EndedLine | null | 'missing'>;
+  cancelJob(id: string, client: ClientText): Promise<void>;
+  removeJob(id: string): Promise<void>;
 }
 
 export interface RunParts {
@@ -111,9 +111,9 @@ export class BatchFeeder {
   }
 
   /** Sends no more lines, and stores no more progress: the jobs go on without the run. */
-  stop(): void {
+  stopBatch(): void {
     this.#isStopped = true;
-    this.#sender.stop();
+    this.#sender.stopSending();
     this.wake();
   }
 
@@ -139,12 +139,12 @@ export class BatchFeeder {
 
   cancel(at: number): void {
     this.#cancelAt ??= at;
-    this.#sender.stop();
+    this.#sender.stopSending();
     this.wake();
   }
 
-  /** Resolves when the batch has ended, when this host has lost it, or after `stop`. Rejects if the store fails. */
-  async run(): Promise<void> {
+  /** Resolves when the batch has ended, when this host has lost it, or after `stopBatch`. Rejects if the store fails. */
+  async runBatch(): Promise<void> {
     try {
       this.#removing = this.#removeJobs(this.#progress.endedJobs ?? []); // the last run may have died before
       while (this.#mayRun && isOpenBatch({ progress: this.#progress })) {
@@ -155,8 +155,8 @@ export class BatchFeeder {
       }
     } finally {
       // Otherwise the next run might send the same lines.
-      await Promise.all([this.#removing, this.#sender.idle()]);
-      this.#taken.close();
+      await Promise.all([this.#removing, this.#sender.untilIdle()]);
+      this.#taken.returnAnswers();
     }
   }
 
@@ -257,7 +257,7 @@ export class BatchFeeder {
     for (const line of lines.found) {
       const { start, end } = line;
       const jobId = newJobId();
-      this.#sender.add(jobId, line);
+      this.#sender.addLine(jobId, line);
       added.push({ jobId, start, end, tries: 0 });
     }
     return { added, cursor: lines.cursor, isAtEnd: lines.isAtEnd };
@@ -299,12 +299,12 @@ export class BatchFeeder {
     const { jobs } = this.#parts;
     const isUnsent = this.#sender.isUnsent(jobId);
     if (cause === null && isUnsent) return null;
-    const ended = isUnsent ? 'missing' : (this.#taken.find(jobId) ?? (await jobs.find(jobId, client)));
+    const ended = isUnsent ? 'missing' : (this.#taken.findAnswer(jobId) ?? (await jobs.findEndedLine(jobId, client)));
     if (ended === 'missing') return this.#endUnsent(line, cause);
     this.#sender.forgetLine(jobId);
     if (ended === null) {
       // A job that cannot be cancelled now is cancelled after the next step.
-      if (cause !== null) void jobs.cancel(jobId, client).then(() => this.wake(), this.#parts.onFailure);
+      if (cause !== null) void jobs.cancelJob(jobId, client).then(() => this.wake(), this.#parts.onFailure);
       return null;
     }
     if (cause === null && mustRepeat(ended.end) && line.tries + 1 < maxTries) return 'repeat';
@@ -325,7 +325,7 @@ export class BatchFeeder {
   /** Prepares a line without a job to be sent, or makes its result if there is a cause. */
   async #endUnsent({ jobId, start }: SentLine, cause: EndCause | null): Promise<LineResult | null> {
     const line = this.#sender.lineOf(jobId) ?? (await this.#readerAt(start).next()) ?? { start, end: start, id: null };
-    this.#sender.add(jobId, line);
+    this.#sender.addLine(jobId, line);
     if (cause === null) return null;
     const ended = await this.#parts.worker()?.endLines({ api: this.batch.api, ids: [line.id], cause });
     return ended?.results[0] ?? null;
@@ -336,7 +336,7 @@ export class BatchFeeder {
     const worker = this.#parts.worker();
     if (worker === null || !this.#mayRun || this.#cause !== null) return;
     const jobIds = this.#progress.open.map(({ jobId }) => jobId);
-    this.#sender.send(worker, jobIds, hasRoom);
+    this.#sender.sendLines(worker, jobIds, hasRoom);
   }
 
   /** Time for which the batch and its results are stored after its end. */
@@ -349,11 +349,11 @@ export class BatchFeeder {
     const { store } = this.#parts;
     const { outputFile, errorFile, client } = this.batch;
     for (const id of [outputFile, errorFile]) {
-      const file = id === null ? null : await store.find(id, client);
+      const file = id === null ? null : await store.findFile(id, client);
       if (file === null) continue;
       const failures = errored + canceled + expired;
       const lines = errorFile === null ? succeeded + failures : file.id === errorFile ? failures : succeeded;
-      await (file.bytes === 0 ? store.remove(file.id) : store.complete(file.id, { ...file, lines, expiresAt }));
+      await (file.bytes === 0 ? store.removeFile(file.id) : store.completeFile(file.id, { ...file, lines, expiresAt }));
     }
   }
 
@@ -375,7 +375,7 @@ export class BatchFeeder {
   /** Removes jobs. A failure of the store is ignored here: the jobs are removed when their time has passed. */
   async #removeJobs(ids: readonly string[]): Promise<void> {
     const remove = async (id: string) => {
-      const isRemoved = await this.#parts.jobs.remove(id).then(
+      const isRemoved = await this.#parts.jobs.removeJob(id).then(
         () => true,
         (error) => {
           this.#parts.onFailure(error);
@@ -388,7 +388,7 @@ export class BatchFeeder {
   }
 
   #readerAt(position: number): LineReader {
-    return new LineReader((from) => this.#parts.store.read(this.batch.inputFile, from), position);
+    return new LineReader((from) => this.#parts.store.readPiece(this.batch.inputFile, from), position);
   }
 }
 

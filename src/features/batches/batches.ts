@@ -41,7 +41,7 @@ export interface NewBatch {
 
 export interface BatchParts extends Omit<RunParts, 'store' | 'isLeased'> {
   readonly store: FileStore;
-  readonly files: Pick<StoredFiles, 'checkOn' | 'checkRoom' | 'create' | 'find'>;
+  readonly files: Pick<StoredFiles, 'checkOn' | 'checkRoom' | 'createFile' | 'findFile'>;
   readonly clock: Clock;
 }
 
@@ -81,20 +81,20 @@ export class Batches {
   }
 
   /** Runs the stored batches from now on. */
-  start(): void {
+  startBatches(): void {
     this.#isStarted = true;
     this.#parts.clock.every(checkMs, () => void this.#check());
     void this.#check();
   }
 
   /** Sends no further lines: the next service continues the batches. */
-  stop(): void {
+  stopBatches(): void {
     this.#isStarted = false;
-    for (const run of this.#runs.values()) run.stop();
+    for (const run of this.#runs.values()) run.stopBatch();
   }
 
-  /** Resolves when no run uses the store any more, after `stop`. */
-  async idle(): Promise<void> {
+  /** Resolves when no run uses the store any more, after `stopBatches`. */
+  async untilIdle(): Promise<void> {
     await Promise.all(this.#ends);
   }
 
@@ -119,17 +119,17 @@ export class Batches {
   }
 
   /** Creates a batch from a file. Rejects like `checkInput`. */
-  create(batch: NewBatch): Promise<BatchView> {
+  createBatch(batch: NewBatch): Promise<BatchView> {
     return this.#inLineOf(holderOf(batch.client), () => this.#create(batch));
   }
 
   async #create({ client, caller, api, inputFile, metadata }: NewBatch): Promise<BatchView> {
     const { store, files, clock } = this.#parts;
-    const input = await files.find(inputFile, client);
+    const input = await files.findFile(inputFile, client);
     await this.checkInput(client, input);
     await this.#makeRoom(holderOf(client));
     const purpose = api === 'messages' ? 'message_batch' : 'batch_output';
-    const create = (name: string) => files.create({ client, purpose, name, mediaType: 'application/jsonl' });
+    const create = (name: string) => files.createFile({ client, purpose, name, mediaType: 'application/jsonl' });
     const id = `${api === 'messages' ? 'msgbatch' : 'batch'}_${newId()}`;
     const outputFile = await create(`${id}_output.jsonl`);
     const errorFile = api === 'messages' ? null : await this.#createOrRemove(create(`${id}_error.jsonl`), outputFile);
@@ -150,7 +150,7 @@ export class Batches {
     try {
       return await created;
     } catch (error) {
-      await this.#parts.store.remove(otherFile);
+      await this.#parts.store.removeFile(otherFile);
       throw error;
     }
   }
@@ -194,7 +194,7 @@ export class Batches {
     return viewOf(await this.#find(id, client));
   }
 
-  async list(order: PageOrder, apis: readonly BatchApi[]): Promise<{ batches: BatchView[]; hasMore: boolean }> {
+  async listBatches(order: PageOrder, apis: readonly BatchApi[]): Promise<{ batches: BatchView[]; hasMore: boolean }> {
     this.#parts.files.checkOn();
     const { items, hasMore } = await this.#parts.store.listBatches(
       { ...order, limit: Math.min(order.limit, maxPage) },
@@ -214,7 +214,7 @@ export class Batches {
   }
 
   /** Removes a batch that has ended, and the files with its results. */
-  async remove(id: string, client: ClientText): Promise<void> {
+  async removeBatch(id: string, client: ClientText): Promise<void> {
     const batch = await this.#find(id, client);
     if (isOpenBatch(batch)) throw invalid('batch', 'has not ended: cancel it first');
     await this.#removeFiles(batch);
@@ -223,7 +223,7 @@ export class Batches {
 
   async #removeFiles({ api, inputFile, outputFile, errorFile }: StoredBatch): Promise<void> {
     const files = [outputFile, errorFile, api === 'messages' ? inputFile : null];
-    for (const file of files) if (file !== null) await this.#parts.store.remove(file);
+    for (const file of files) if (file !== null) await this.#parts.store.removeFile(file);
   }
 
   async #find(id: string, client: ClientText): Promise<StoredBatch> {
@@ -262,14 +262,14 @@ export class Batches {
   /** Stops the runs of batches that this host no longer has: after a pause of the process, another host runs them. */
   #stopAllBut(leased: readonly StoredBatch[]): void {
     const ids = new Set(leased.map(({ id }) => id));
-    for (const [id, run] of this.#runs) if (!ids.has(id)) run.stop();
+    for (const [id, run] of this.#runs) if (!ids.has(id)) run.stopBatch();
   }
 
   #begin(batch: StoredBatch): void {
     const isLeased = () => this.#parts.clock.now() < this.#leasedUntil;
     const run = new BatchFeeder(batch, { ...this.#parts, isLeased });
     this.#runs.set(batch.id, run);
-    const ended = run.run().then(
+    const ended = run.runBatch().then(
       () => true,
       (error) => {
         this.#parts.onFailure(error); // the next check begins with the stored progress

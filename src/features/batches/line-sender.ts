@@ -39,7 +39,7 @@ export class LineSender {
   }
 
   /** Adds a line that has no job. */
-  add(jobId: string, line: FileLine): void {
+  addLine(jobId: string, line: FileLine): void {
     this.#unsent.set(jobId, line);
     this.#doubtful.delete(jobId);
   }
@@ -71,7 +71,7 @@ export class LineSender {
   }
 
   /** Sends lines that have no job. Lines that cannot be sent now are sent by a later call. */
-  send(worker: LineWorker, jobIds: readonly string[], hasRoom: boolean): void {
+  sendLines(worker: LineWorker, jobIds: readonly string[], hasRoom: boolean): void {
     this.#isHeldBack = false;
     for (const jobId of jobIds) {
       const line = this.#unsent.get(jobId);
@@ -90,12 +90,12 @@ export class LineSender {
   }
 
   /** Sends no further lines, and ends the pauses after failures. */
-  stop(): void {
+  stopSending(): void {
     this.#stopping.abort();
   }
 
   /** Resolves when no line is being sent. */
-  async idle(): Promise<void> {
+  async untilIdle(): Promise<void> {
     await Promise.all(this.#sending.values());
   }
 

@@ -44,9 +44,9 @@ export function createBatches({ MODEL_API_MAX_BATCH_LINES: maxLines }: BatchValu
       gauges: [{ name: 'batches_running', ...metrics.batches_running, read: () => batches.running }],
       modelAbilities: files.isOn ? ['batch'] : [],
       storedKinds: [storedBatches(core.config.store, fileValues)],
-      start: () => batches.start(),
-      drain: () => batches.stop(),
-      stop: () => batches.idle(),
+      start: () => batches.startBatches(),
+      drain: () => batches.stopBatches(),
+      stop: () => batches.untilIdle(),
     };
   });
 }
@@ -54,11 +54,11 @@ export function createBatches({ MODEL_API_MAX_BATCH_LINES: maxLines }: BatchValu
 function handlersOf(batches: Batches): Handlers<typeof calls> {
   return {
     checkBatch: ({ client, ...input }) => batches.checkInput(client, input),
-    createBatch: (batch) => batches.create(batch),
+    createBatch: (batch) => batches.createBatch(batch),
     batch: ({ id, client }) => batches.get(id, client),
-    batches: ({ order, apis }) => batches.list(order, apis),
+    batches: ({ order, apis }) => batches.listBatches(order, apis),
     cancelBatch: ({ id, client }) => batches.cancel(id, client),
-    deleteBatch: ({ id, client }) => batches.remove(id, client),
+    deleteBatch: ({ id, client }) => batches.removeBatch(id, client),
   };
 }
 
@@ -98,13 +98,13 @@ export function storedBatches(store: Config['store'], values: FileValues): Store
 /** Parts of the primary that batches use. */
 type UsedParts = Pick<StoringCore, 'host' | 'store' | 'workers'> & {
   readonly background: Pick<BackgroundJobs, 'get'>;
-  readonly clientJobs: Pick<ClientJobs, 'cancel'>;
+  readonly clientJobs: Pick<ClientJobs, 'cancelJob'>;
   readonly config: Pick<Config, 'maxConcurrent' | 'maxJobs'>;
 };
 
 export function batchParts(
   parts: UsedParts,
-  files: Pick<StoredFiles, 'checkOn' | 'checkRoom' | 'create' | 'find' | 'hasRoom'>,
+  files: Pick<StoredFiles, 'checkOn' | 'checkRoom' | 'createFile' | 'findFile' | 'hasRoom'>,
   lineEnded: BatchParts['lineEnded'],
 ): BatchParts {
   const { config, host, store, workers } = parts;
@@ -133,30 +133,30 @@ function lineWorker(workers: PrimaryCore['workers']): LineWorker | null {
 /** Returns the background jobs as batches need them. */
 function lineJobs(
   { background, clientJobs }: Pick<UsedParts, 'background' | 'clientJobs'>,
-  store: Pick<JobStore, 'find' | 'text' | 'remove'>,
+  store: Pick<JobStore, 'findJob' | 'readText' | 'removeJob'>,
 ): LineJobs {
   return {
-    find: async (id, client) => {
+    findEndedLine: async (id, client) => {
       if (background.get(id) !== null) return null;
-      const record = await store.find(id, client);
+      const record = await store.findJob(id, client);
       if (record === null) return 'missing';
       const { end } = record;
       return end && { job: viewOf(record), end: withoutOutput(end), text: () => storedText(store, record) };
     },
-    cancel: async (id, client) => void (await clientJobs.cancel(id, client)),
-    remove: (id) => store.remove(id),
+    cancelJob: async (id, client) => void (await clientJobs.cancelJob(id, client)),
+    removeJob: (id) => store.removeJob(id),
   };
 }
 
 /** Reads a whole stored answer. Rejects if its job was removed during the read, because the text would lack its end. */
-async function storedText(store: Pick<JobStore, 'find' | 'text'>, { id, client }: JobRecord): Promise<string> {
+async function storedText(store: Pick<JobStore, 'findJob' | 'readText'>, { id, client }: JobRecord): Promise<string> {
   const pieces: string[] = [];
   let from = 0;
-  for (let piece = await store.text(id, from); piece !== ''; piece = await store.text(id, from)) {
+  for (let piece = await store.readText(id, from); piece !== ''; piece = await store.readText(id, from)) {
     pieces.push(piece);
     from += piece.length;
   }
-  if ((await store.find(id, client)) === null) throw storeUnavailable('the job of a line was removed');
+  if ((await store.findJob(id, client)) === null) throw storeUnavailable('the job of a line was removed');
   return pieces.join('');
 }
 

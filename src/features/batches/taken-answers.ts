@@ -25,7 +25,7 @@ export class TakenAnswers {
     return promise;
   }
 
-  find(jobId: string): EndedLine | null {
+  findAnswer(jobId: string): EndedLine | null {
     const { answer } = this.#taken.get(jobId) ?? {};
     if (answer === undefined) return null;
     const { job, end, text } = answer;
@@ -42,7 +42,7 @@ export class TakenAnswers {
   }
 
   /** Gives back all answers, and takes no more. */
-  close(): void {
+  returnAnswers(): void {
     this.#isClosed = true;
     for (const jobId of [...this.#taken.keys()]) this.settle(jobId, false);
   }

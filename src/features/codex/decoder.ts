@@ -210,10 +210,10 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
         return this.#grown(params);
       case 'item/reasoning/textDelta':
         this.#hasBegun = true;
-        return this.#thought.add('content', params.contentIndex, params.delta);
+        return this.#thought.addPiece('content', params.contentIndex, params.delta);
       case 'item/reasoning/summaryTextDelta':
         this.#hasBegun = true;
-        return this.#thought.add('summary', params.summaryIndex, params.delta);
+        return this.#thought.addPiece('summary', params.summaryIndex, params.delta);
       case 'item/started':
         return this.#begun(params.item);
       case 'item/completed':
@@ -322,7 +322,7 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
 
   /** Returns the events of the text that was held back. */
   #release(): readonly DecoderEvent[] {
-    const texts = this.#held.splice(0).map(({ itemId, delta }) => this.#answer.add(itemId, delta));
+    const texts = this.#held.splice(0).map(({ itemId, delta }) => this.#answer.addPiece(itemId, delta));
     return texts.flatMap((text) => (text === '' ? [] : [{ type: 'text-delta', text } as const]));
   }
 
@@ -429,7 +429,7 @@ class CodexAnswer {
   #streaming: string | null = null;
 
   /** Adds a piece of a message. Returns the text by which the whole has grown. */
-  add(messageId: string, piece: string): string {
+  addPiece(messageId: string, piece: string): string {
     if (piece === '') return '';
     const isNext = this.#streaming !== null && this.#streaming !== messageId;
     const grown = isNext && this.#streamed !== '' ? `\n\n${piece}` : piece;
@@ -474,7 +474,7 @@ export class CodexThought {
   #part = 0;
 
   /** Adds a piece, with a blank line between two parts. */
-  add(kind: Kind, part: number, piece: string): readonly TurnEvent[] {
+  addPiece(kind: Kind, part: number, piece: string): readonly TurnEvent[] {
     if (piece === '' || (this.#kind !== null && this.#kind !== kind)) return [];
     const isNext = this.#kind !== null && part !== this.#part;
     this.#kind = kind;

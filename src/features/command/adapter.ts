@@ -72,7 +72,7 @@ function plainText(): Decoder {
   return {
     hasBegun: true, // all output is the answer
     *read(chunk): Generator<TurnEvent> {
-      const text = answer.add(chunk);
+      const text = answer.addChunk(chunk);
       isEmpty &&= !/\S/.test(text);
       if (text !== '') yield { type: 'text-delta', text };
     },

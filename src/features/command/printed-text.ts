@@ -21,7 +21,7 @@ export class PrintedText {
   #lineEnds = '';
 
   /** Returns the text that can be passed on now. */
-  add(chunk: string): string {
+  addChunk(chunk: string): string {
     const text = this.#lineEnds + this.#withoutSequences(this.#cut + chunk);
     const end = endOfText(text);
     const isHeld = text.length - end <= maxWaitingLength;

@@ -28,7 +28,7 @@ export class KnownMembers {
 
   /** Reads what other hosts have remembered. Rejects only with a defect. */
   refresh(): Promise<void> {
-    return this.#records.refresh();
+    return this.#records.readRecords();
   }
 
   /** Remembers members, and forgets all courses that are not among these. Never rejects: it is repeated after a failure. */

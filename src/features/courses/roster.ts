@@ -35,7 +35,7 @@ export function readRoster(bytes: Uint8Array): Roster {
   const columns = columnsOf(rows[0]);
   if (typeof columns === 'string') return broken(`line ${rows[0]?.line}: ${columns}`);
   const found = new People(columns);
-  for (const row of columns.hasHeader ? rows.slice(1) : rows) found.add(row);
+  for (const row of columns.hasHeader ? rows.slice(1) : rows) found.addRow(row);
   const all = [...faults, ...found.faults].toSorted((one, other) => one.line - other.line);
   if (all.length === 0 && found.people.length === 0) return broken('the roster names nobody');
   if (found.people.length > maxPeople)
@@ -100,7 +100,7 @@ class People {
     this.#columns = columns;
   }
 
-  add({ line, cells }: CsvRow): void {
+  addRow({ line, cells }: CsvRow): void {
     const { login: column, names, width } = this.#columns;
     const login = spelling(cells[column] ?? '');
     const name = names

@@ -103,7 +103,7 @@ export function inspectionThread(
       if (error instanceof TooManyTasks) throw tooMany();
       return { fault: `cannot be read within ${limitMs / 1000} s and ${threadMegabytes} MB of memory` };
     });
-  return { inspect, close: () => thread.close() };
+  return { inspect, close: () => thread.closeThread() };
 }
 
 function tooMany(): RelayError {

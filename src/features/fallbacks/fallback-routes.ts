@@ -80,7 +80,7 @@ export class FallbackRoutes {
    * Returns the choice after the route of a job has failed with this error; null if no other model may or can answer.
    * `hasRoom`: whether a route is below its limits of running jobs.
    */
-  next({ request, choice }: RoutedJob, error: unknown, hasRoom: (route: Route) => boolean): RouteChoice | null {
+  nextChoice({ request, choice }: RoutedJob, error: unknown, hasRoom: (route: Route) => boolean): RouteChoice | null {
     const { route: failed, passed, left } = choice;
     const reason = passReasonOf(error);
     if (reason === null || request.results !== undefined) return null;

@@ -17,10 +17,10 @@ export function createFallbacks({
       job: {
         checkModels: (request) => routes.checkModels(request),
         route: (...question) => routes.choose(...question),
-        failed: (...failure) => routes.next(...failure),
+        failed: (...failure) => routes.nextChoice(...failure),
         moved: ({ requestId, trace }, from, to, reason) => {
           const names = { from: from.cli.label, to: to.cli.label };
-          counts.add(names.from, names.to, reason);
+          counts.countMove(names.from, names.to, reason);
           const models = { from: from.label ?? names.from, to: to.label ?? names.to };
           log.info('job_fell_back', { request_id: requestId, ...traceFields(trace), ...models, reason });
         },
@@ -41,7 +41,7 @@ export function createFallbacks({
 class MoveCounts {
   readonly figures: Record<string, Record<string, Record<string, number>>> = Object.create(null);
 
-  add(from: string, to: string, reason: PassReason): void {
+  countMove(from: string, to: string, reason: PassReason): void {
     this.figures[from] ??= Object.create(null) as Record<string, Record<string, number>>;
     this.figures[from][to] ??= {};
     const counts = this.figures[from][to];

@@ -6,7 +6,7 @@ export class LineCounter {
   #count = 0;
   #hasContent = false;
 
-  add(bytes: Uint8Array): void {
+  addBytes(bytes: Uint8Array): void {
     for (const byte of bytes) {
       if (byte === lineEnd) this.#end();
       else if (byte > space) this.#hasContent = true;

@@ -36,21 +36,21 @@ function handlersOf(
   { noteActivity, yieldInOrder }: { readonly noteActivity: () => void } & Pick<PrimaryCore, 'yieldInOrder'>,
 ): Handlers<typeof calls> {
   return {
-    createFile: async (file) => ({ id: await files.create(file) }),
+    createFile: async (file) => ({ id: await files.createFile(file) }),
     appendFile: async ({ id, client, data }) => {
       noteActivity();
-      await files.append(id, client, Buffer.from(data, 'base64'));
+      await files.appendPiece(id, client, Buffer.from(data, 'base64'));
     },
-    completeFile: (upload) => files.complete(upload),
-    file: ({ id, client }) => files.find(id, client),
+    completeFile: (upload) => files.completeFile(upload),
+    file: ({ id, client }) => files.findFile(id, client),
     filePiece: async ({ id, client, from, to }) => {
       noteActivity();
       await yieldInOrder();
-      const piece = await files.read(id, client, from);
+      const piece = await files.readPiece(id, client, from);
       return { data: piece.subarray(0, to === undefined ? undefined : to - from).toString('base64') };
     },
-    files: ({ order, purpose }) => files.list(order, purpose),
-    deleteFile: ({ id, client }) => files.remove(id, client),
+    files: ({ order, purpose }) => files.listFiles(order, purpose),
+    deleteFile: ({ id, client }) => files.removeFile(id, client),
   };
 }
 

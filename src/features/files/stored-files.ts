@@ -69,7 +69,7 @@ export class StoredFiles {
   }
 
   /** Adds a file without bytes. Returns its id. Rejects with `validation_error` if the client has too many files, and with `forbidden`. */
-  async create({ client, purpose, name, mediaType }: NewFile): Promise<string> {
+  async createFile({ client, purpose, name, mediaType }: NewFile): Promise<string> {
     this.checkOn();
     if (!this.#mayStore(client)) throw storingIsOff('files');
     const holder = holderOf(client);
@@ -83,20 +83,20 @@ export class StoredFiles {
       const id = `file-${newId()}`;
       const times = { createdAt, expiresAt: createdAt + ttlMs };
       const size = { bytes: 0, lines: 0, isWhole: false };
-      await this.#store.create({ id, client, holder, purpose, name, mediaType, ...size, ...times });
+      await this.#store.createFile({ id, client, holder, purpose, name, mediaType, ...size, ...times });
       return id;
     });
   }
 
   /** Adds bytes to an upload. Rejects with `payload_too_large` if the client exceeds its bytes. */
-  append(id: string, client: ClientText, data: Buffer): Promise<void> {
+  appendPiece(id: string, client: ClientText, data: Buffer): Promise<void> {
     const holder = holderOf(client);
     return this.#inLineOf(holder, async () => {
       if (!this.#mayStore(client)) throw storingIsOff('files');
-      if ((await this.#store.find(id, client))?.isWhole !== false) throw noSuchFile();
+      if ((await this.#store.findFile(id, client))?.isWhole !== false) throw noSuchFile();
       const fault = this.#findRoomFault(await this.#store.usageOf(holder), data.length);
       if (fault !== null) throw fault;
-      await this.#store.append([{ id, data }]);
+      await this.#store.appendPieces([{ id, data }]);
     });
   }
 
@@ -112,47 +112,47 @@ export class StoredFiles {
   }
 
   /** Ends an upload. `ttlMs`: time until the file expires; null for the longest one. */
-  async complete({ id, client, purpose, lines, ttlMs }: WholeUpload): Promise<FileView> {
+  async completeFile({ id, client, purpose, lines, ttlMs }: WholeUpload): Promise<FileView> {
     const { ttlMs: longestMs } = this;
-    const file = await this.#store.find(id, client);
+    const file = await this.#store.findFile(id, client);
     if (file === null) throw noSuchFile();
     const expiresAt = file.createdAt + Math.min(ttlMs ?? longestMs, longestMs);
-    if (!(await this.#store.complete(id, { purpose, lines, expiresAt }))) throw noSuchFile();
-    return this.find(id, client);
+    if (!(await this.#store.completeFile(id, { purpose, lines, expiresAt }))) throw noSuchFile();
+    return this.findFile(id, client);
   }
 
   /** Finds a file that is whole. */
-  async find(id: string, client: ClientText): Promise<FileView> {
+  async findFile(id: string, client: ClientText): Promise<FileView> {
     this.checkOn();
-    const file = await this.#store.find(id, client);
+    const file = await this.#store.findFile(id, client);
     if (file === null || !file.isWhole) throw noSuchFile();
     if (file.expiresAt <= this.#clock.now() && (await this.#userOf(file)) === undefined) throw noSuchFile();
     return fileViewOf(file);
   }
 
   /** Reads a piece of a file, from this byte on; empty at its end. */
-  async read(id: string, client: ClientText, from: number): Promise<Buffer> {
-    const { bytes } = await this.find(id, client);
-    const piece = await this.#store.read(id, from);
+  async readPiece(id: string, client: ClientText, from: number): Promise<Buffer> {
+    const { bytes } = await this.findFile(id, client);
+    const piece = await this.#store.readPiece(id, from);
     if (piece.length === 0 && from < bytes) throw noSuchFile(); // removed during the read
     return piece;
   }
 
-  async list(order: PageOrder, purpose: FilePurpose | null): Promise<{ files: FileView[]; hasMore: boolean }> {
+  async listFiles(order: PageOrder, purpose: FilePurpose | null): Promise<{ files: FileView[]; hasMore: boolean }> {
     this.checkOn();
     const purposes = purpose === null ? ([...uploadPurposes, 'batch_output'] as const) : [purpose];
-    const { items, hasMore } = await this.#store.list(order, purposes);
+    const { items, hasMore } = await this.#store.listFiles(order, purposes);
     return { files: items.map(fileViewOf), hasMore };
   }
 
   /** Removes a file, also one whose upload was broken. */
-  async remove(id: string, client: ClientText): Promise<void> {
+  async removeFile(id: string, client: ClientText): Promise<void> {
     this.checkOn();
-    const file = await this.#store.find(id, client);
+    const file = await this.#store.findFile(id, client);
     if (file === null) throw noSuchFile();
     const user = await this.#userOf(file);
     if (user !== undefined) throw invalid('file_id', `is in use by ${user.id}, which has not ended`);
-    await this.#store.remove(id);
+    await this.#store.removeFile(id);
   }
 
   /** Finds a batch that has not ended and needs this file. */

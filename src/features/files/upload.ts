@@ -40,7 +40,7 @@ export async function receiveFile(
       ids.push(created.then(({ id }) => id));
       const { id } = await created;
       for await (const piece of gathered(bytes)) {
-        lines.add(piece);
+        lines.addBytes(piece);
         await primary.call('appendFile', { id, client, data: piece.toString('base64') });
       }
     });

@@ -21,7 +21,7 @@ export interface ClaimLimits {
 
 export const claimLimits: ClaimLimits = { maxClaims: 10_000, maxClaimsOfClient: 2000 };
 
-type ClaimStore = Pick<AnswerStore, 'claimOrFind' | 'read' | 'keep' | 'release'>;
+type ClaimStore = Pick<AnswerStore, 'claimOrFind' | 'readAnswer' | 'keep' | 'releaseKey'>;
 
 type ClaimState = 'looking' | 'open' | 'recording';
 
@@ -114,8 +114,8 @@ export class Claims {
   }
 
   /** Reads a piece of the body of a recorded answer; empty if the answer was removed. */
-  read({ client, key, digest, from }: RecordedPieceOrder): Promise<string> {
-    return this.#store.read({ client, key }, digest, from);
+  readAnswer({ client, key, digest, from }: RecordedPieceOrder): Promise<string> {
+    return this.#store.readAnswer({ client, key }, digest, from);
   }
 
   /** Makes a claim. To stay unique, the claim is made without an `await` after the last check for another one. */
@@ -138,7 +138,7 @@ export class Claims {
   /** Ends an open claim. A claim whose answer is being recorded ends with the recording. */
   #giveUp(claim: Claim): void {
     if (claim.state !== 'open') return;
-    this.#store.release(claim.key);
+    this.#store.releaseKey(claim.key);
     this.#forget(claim);
   }
 

@@ -62,7 +62,7 @@ export class KeyedRequest implements AnswerRecorder {
   }
 
   /** Adds the body to the digest by which requests are compared. */
-  read(body: Buffer): void {
+  readBody(body: Buffer): void {
     this.#digest.update(body);
   }
 
@@ -87,7 +87,7 @@ export class KeyedRequest implements AnswerRecorder {
   }
 
   /** Adds a sent piece to the recorded answer. */
-  add(piece: string | Buffer): void {
+  addPiece(piece: string | Buffer): void {
     if (this.#claim !== null) this.#push(piece);
   }
 

@@ -13,7 +13,7 @@ export const createIdempotency = usingStore(({ host, store, runner, config, yiel
     claim: (order, signal) => claims.hold(order, signal),
     recordedPiece: async (order) => {
       await yieldInOrder();
-      return { text: await claims.read(order) };
+      return { text: await claims.readAnswer(order) };
     },
     record: async ({ claim, answer }) => ({ isRecorded: await claims.record(claim, answer) }),
   };

@@ -16,7 +16,7 @@ export interface MadeKeyStore {
 /** Stores the keys in a text that several hosts share. */
 export function sharedMadeKeys(stored: SharedText, table: OptionTable): MadeKeyStore {
   return {
-    read: () => stored.read((text) => (text === null ? [] : readMadeKeys(text, table))),
-    write: (keys) => stored.write(madeKeysText(keys, table)),
+    read: () => stored.readText((text) => (text === null ? [] : readMadeKeys(text, table))),
+    write: (keys) => stored.writeText(madeKeysText(keys, table)),
   };
 }

@@ -64,7 +64,7 @@ export class MadeKeys {
 
   constructor(parts: MadeKeysParts) {
     this.#parts = parts;
-    parts.fileFaults.add(reloaded);
+    parts.fileFaults.addFile(reloaded);
     parts.clients.replaceAddedKeys(null); // until they are read
   }
 
@@ -83,7 +83,7 @@ export class MadeKeys {
   }
 
   /** Lists all keys for an administrator, else the own ones. */
-  list(by: Actor): KeyView[] {
+  listKeys(by: Actor): KeyView[] {
     this.#checkActor(by);
     const { clients } = this.#parts;
     const made = this.#keys.filter(({ owner }) => by.isAdmin || owner === by.client);
@@ -136,7 +136,7 @@ export class MadeKeys {
     });
   }
 
-  async remove(by: Actor, name: string): Promise<void> {
+  async removeKey(by: Actor, name: string): Promise<void> {
     await this.#update(by, 'key_removed', name, () => {
       const key = this.#find(by, name);
       return { client: key.client, keys: this.#keysWith(key, null), answer: null };
@@ -146,7 +146,7 @@ export class MadeKeys {
   /** Removes the keys of these clients. Resolves with their number. */
   async removeOf(isAmong: (client: ClientText) => boolean, by: Actor): Promise<number> {
     const keys = this.#keys.filter(({ client }) => isAmong(client));
-    for (const { name } of keys) await this.remove({ ...by, isAdmin: true }, name);
+    for (const { name } of keys) await this.removeKey({ ...by, isAdmin: true }, name);
     return keys.length;
   }
 

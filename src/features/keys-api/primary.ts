@@ -42,9 +42,9 @@ class KeysPart implements PrimaryPart {
     this.handlers = {
       makeKey: ({ by, name, options }) => keys.make(by, name, options),
       changeKey: ({ by, name, options }) => keys.change(by, name, options),
-      removeKey: ({ by, name }) => keys.remove(by, name),
+      removeKey: ({ by, name }) => keys.removeKey(by, name),
       rotateKey: ({ by, name, oldUntil }) => keys.rotate(by, name, oldUntil),
-      listKeys: ({ by }) => ({ keys: keys.list(by) }),
+      listKeys: ({ by }) => ({ keys: keys.listKeys(by) }),
     };
   }
 

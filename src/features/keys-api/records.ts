@@ -57,7 +57,7 @@ export function readMadeKeys(text: string, table: OptionTable): MadeKey[] {
   const parsed = content.safeParse(parseJson(text));
   if (!parsed.success) throw new Error('is damaged');
   const records = new MadeRecords(table);
-  for (const each of parsed.data.keys) records.add(each);
+  for (const each of parsed.data.keys) records.addRecord(each);
   return records.keys;
 }
 
@@ -89,7 +89,7 @@ class MadeRecords {
     return this.#keys;
   }
 
-  add(each: unknown): void {
+  addRecord(each: unknown): void {
     const key = this.#keyOf(each);
     this.#keys.push(key);
     this.#names.add(key.name);

@@ -109,7 +109,7 @@ export class LentKeys {
   }
 
   /** Ends a lent key. A lent key can end only itself. */
-  async end({ by, lentId, id }: Borrower & { readonly id: string }): Promise<{ readonly id: string }> {
+  async endKey({ by, lentId, id }: Borrower & { readonly id: string }): Promise<{ readonly id: string }> {
     const wanted = id === ownId ? lentId : id;
     const isMine = (key: LentKey) =>
       lentId === null ? by.isAdmin || key.client === by.client : key.id === lentId && key.client === by.client;
@@ -137,7 +137,7 @@ export class LentKeys {
 
   /** Reads the keys of other hosts, and removes those that have ended. Rejects only with a defect. */
   async refresh(): Promise<void> {
-    await this.#records.refresh();
+    await this.#records.readRecords();
     const { all } = this.#records;
     const wereKnown = this.#withLender;
     const lenderOf = this.#lenders(all);

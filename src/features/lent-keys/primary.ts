@@ -21,7 +21,7 @@ export function createLentKeys({ MODEL_API_MAX_LENT_HOURS: maxHours }: LentKeyVa
     const handlers: Handlers<typeof calls> = {
       lendKey: (order) => keys.lend(order),
       listLentKeys: (order) => ({ keys: keys.list(order) }),
-      endLentKey: (order) => keys.end(order),
+      endLentKey: (order) => keys.endKey(order),
     };
     return {
       handlers,

@@ -50,7 +50,7 @@ export class StatusViewers {
     using client = untilGone(res);
     using out = new EventStream(res, this.#clock);
     res.set('Connection', 'close'); // else a reconnecting client reaches this worker, which may be exiting
-    out.begin();
+    out.beginStream();
     if (res.req.method === 'HEAD') return out.end();
     const ended = withResolvers();
     client.signal.addEventListener('abort', () => ended.resolve(), { once: true });

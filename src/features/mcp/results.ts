@@ -110,19 +110,19 @@ class ProgressStream implements StreamFormat {
     this.#clock = clock;
   }
 
-  begin(): string {
+  formatBegin(): string {
     return '';
   }
 
-  queued(position: number, reason: WaitReason): string {
+  formatPosition(position: number, reason: WaitReason): string {
     return this.#notify(`the job waits at position ${position} (${reason})`);
   }
 
-  started(): string {
+  formatStart(): string {
     return this.#notify('the model is working');
   }
 
-  write(event: WrittenEvent): string {
+  formatEvent(event: WrittenEvent): string {
     if (event.type !== 'text-delta') return '';
     this.#characters += event.text.length;
     const now = this.#clock.monotonicMs();
@@ -136,11 +136,11 @@ class ProgressStream implements StreamFormat {
     return this.#notify(this.#message);
   }
 
-  end(answer: CompletedAnswer): string {
+  formatEnd(answer: CompletedAnswer): string {
     return messageEvent(this.#wrapResult(askResult(answer)));
   }
 
-  failure(error: RelayError): string {
+  formatFailure(error: RelayError): string {
     return messageEvent(this.#wrapResult(failedResult(error)));
   }
 

@@ -113,33 +113,33 @@ class LineStream implements StreamFormat {
     return ' ';
   }
 
-  begin(): string {
+  formatBegin(): string {
     return '';
   }
 
-  queued(): string {
+  formatPosition(): string {
     return '';
   }
 
-  started(): string {
+  formatStart(): string {
     return '';
   }
 
-  write(event: WrittenEvent): string {
+  formatEvent(event: WrittenEvent): string {
     if (event.type === 'text-delta') return this.#piece(this.#content(event.text));
     if (event.type === 'thought-delta')
-      return this.#piece(this.#content('', { thinking: this.#thoughts.add(event.text) }));
-    if (event.type === 'thought-end') this.#thoughts.end();
+      return this.#piece(this.#content('', { thinking: this.#thoughts.addText(event.text) }));
+    if (event.type === 'thought-end') this.#thoughts.endThought();
     return '';
   }
 
-  end(answer: CompletedAnswer): string {
+  formatEnd(answer: CompletedAnswer): string {
     const calls = callsOf(answer);
     const called = calls === undefined ? '' : this.#piece(this.#content('', { calls }));
     return called + line({ ...headOf(answer.model, this.#clock), ...this.#content(''), ...endOf(answer) });
   }
 
-  failure(error: RelayError): string {
+  formatFailure(error: RelayError): string {
     return line(ollamaErrorBody(error));
   }
 

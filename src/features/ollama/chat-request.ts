@@ -66,7 +66,7 @@ function matchCalls(messages: readonly OllamaMessage[]): ReadonlyMap<unknown, st
     if (message.role === 'assistant') {
       if (messages[index - 1]?.role !== 'assistant') open = new OpenCalls();
       for (const made of message.tool_calls ?? []) {
-        open.add(made);
+        open.addCall(made);
         results.set(made, null);
       }
     }
@@ -84,7 +84,7 @@ class OpenCalls {
   readonly #byId = new Map<string, CallQueue>();
   readonly #byName = new Map<string, CallQueue>();
 
-  add(call: OllamaCall): void {
+  addCall(call: OllamaCall): void {
     const { id, function: made } = call;
     this.#open.add(call);
     this.#all.calls.push(call);

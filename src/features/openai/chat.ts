@@ -117,11 +117,11 @@ class ChatCompletionStream extends SdkStream implements StreamFormat {
     this.#manner = manner;
   }
 
-  begin(): string {
+  formatBegin(): string {
     return this.#choice({ role: 'assistant', content: this.#opening.hasTools ? null : '' });
   }
 
-  write(event: WrittenEvent): string {
+  formatEvent(event: WrittenEvent): string {
     switch (event.type) {
       case 'text-delta':
         return this.#callEnd() + this.#choice({ content: event.text });
@@ -130,16 +130,16 @@ class ChatCompletionStream extends SdkStream implements StreamFormat {
       case 'call-delta':
         return this.#callDelta(event.text);
       case 'thought-delta':
-        return this.#callEnd() + this.#choice({ reasoning_content: this.#thoughts.add(event.text) });
+        return this.#callEnd() + this.#choice({ reasoning_content: this.#thoughts.addText(event.text) });
       case 'thought-end':
-        this.#thoughts.end();
+        this.#thoughts.endThought();
         return '';
       default:
         return '';
     }
   }
 
-  end(answer: CompletedAnswer): string {
+  formatEnd(answer: CompletedAnswer): string {
     this.#model = answer.model;
     const annotations = annotationsOf(answer);
     const links = annotations === undefined ? '' : this.#choice({ annotations });
@@ -148,7 +148,7 @@ class ChatCompletionStream extends SdkStream implements StreamFormat {
     return `${this.#callEnd()}${links}${last}${usage}data: [DONE]\n\n`;
   }
 
-  failure(error: Parameters<StreamFormat['failure']>[0]): string {
+  formatFailure(error: Parameters<StreamFormat['formatFailure']>[0]): string {
     return `data: ${JSON.stringify(openAiStreamError(error))}\n\n`;
   }
 

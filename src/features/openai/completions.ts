@@ -96,21 +96,21 @@ class CompletionStream extends SdkStream implements StreamFormat {
     this.#wantsUsage = wantsUsage;
   }
 
-  begin(): string {
+  formatBegin(): string {
     return '';
   }
 
-  write(event: WrittenEvent): string {
+  formatEvent(event: WrittenEvent): string {
     return event.type === 'text-delta' ? this.#chunk([choiceOf(event.text, null)]) : '';
   }
 
-  end(answer: CompletedAnswer): string {
+  formatEnd(answer: CompletedAnswer): string {
     const last = this.#chunk([choiceOf('', finishReasons[answer.ending].chat)], answer);
     const usage = this.#wantsUsage ? this.#chunk([], answer, usageOf(answer)) : '';
     return `${last}${usage}data: [DONE]\n\n`;
   }
 
-  failure(error: Parameters<StreamFormat['failure']>[0]): string {
+  formatFailure(error: Parameters<StreamFormat['formatFailure']>[0]): string {
     return `data: ${JSON.stringify(openAiStreamError(error))}\n\n`;
   }
 

@@ -32,11 +32,11 @@ function responseHandlers({ host, responses, mayStore, yieldInOrder }: ResponseP
     storeResponse: async ({ client, response }) => {
       host.heap.touch();
       if (!mayStore(client)) throw storingIsOff('responses');
-      await responses.put({ client, ...response });
+      await responses.putResponse({ client, ...response });
     },
     responsePiece: async ({ from, ...key }) => {
       await yieldInOrder();
-      return responses.read(key, from);
+      return responses.readBody(key, from);
     },
     responseInput: async function* ({ isReversed, from, ...key }, signal) {
       const [begun, ended] = [withResolvers(), withResolvers()];
@@ -56,8 +56,8 @@ function responseHandlers({ host, responses, mayStore, yieldInOrder }: ResponseP
     },
     continuedText: async (key) => {
       await yieldInOrder();
-      return responses.head(key);
+      return responses.readHead(key);
     },
-    deleteResponse: (key) => responses.remove(key),
+    deleteResponse: (key) => responses.removeResponse(key),
   };
 }

@@ -169,15 +169,15 @@ export class ResponseStream extends SdkStream implements StreamFormat {
     return this.#next;
   }
 
-  /** Begins the response. A background response waits for `started`. */
-  begin(): string {
+  /** Begins the response. A background response waits for `formatStart`. */
+  formatBegin(): string {
     const isBackground = this.#background !== null;
     const response = this.#responseOf(isBackground ? 'queued' : 'in_progress');
     const created = this.event('response.created', { response });
     return created + (isBackground ? this.event('response.queued', { response }) : this.#progress(response));
   }
 
-  override started(): string {
+  override formatStart(): string {
     if (this.#background === null || this.#hasStarted) return '';
     this.#hasStarted = true;
     return this.#progress(this.#responseOf('in_progress'));
@@ -196,7 +196,7 @@ export class ResponseStream extends SdkStream implements StreamFormat {
     this.#next = Math.max(this.#next, number);
   }
 
-  write(event: WrittenEvent): string {
+  formatEvent(event: WrittenEvent): string {
     switch (event.type) {
       case 'text-delta':
         return this.#addText(event.text);
@@ -258,7 +258,7 @@ export class ResponseStream extends SdkStream implements StreamFormat {
    * Ends the response. A single message ends with the final text, because the model may have corrected the streamed
    * one.
    */
-  end(answer: CompletedAnswer): string {
+  formatEnd(answer: CompletedAnswer): string {
     const status = statusOf(answer);
     const isAlone = answer.calls.length === 0;
     const isRefusal = answer.ending === 'refusal' && this.#isMixed;
@@ -278,7 +278,7 @@ export class ResponseStream extends SdkStream implements StreamFormat {
    * Ends with two events. `error` has the error one level down, which all versions of the SDKs read; the newest would
    * also accept it at the top. codex reads only `response.failed`.
    */
-  failure(error: Parameters<StreamFormat['failure']>[0]): string {
+  formatFailure(error: Parameters<StreamFormat['formatFailure']>[0]): string {
     const body = openAiStreamError(error);
     const { code, message } = body.error;
     const failed = { ...this.#responseOf('failed'), error: { code, message } };

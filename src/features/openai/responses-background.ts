@@ -97,20 +97,20 @@ class BackgroundStream implements StreamFormat {
     return this.#stream.count;
   }
 
-  begin(): string {
-    return this.#stream.begin();
+  formatBegin(): string {
+    return this.#stream.formatBegin();
   }
 
-  queued(position: number): string {
-    return this.#stream.queued(position);
+  formatPosition(position: number): string {
+    return this.#stream.formatPosition(position);
   }
 
-  started(): string {
-    return this.#stream.started();
+  formatStart(): string {
+    return this.#stream.formatStart();
   }
 
-  write(event: WrittenEvent): string {
-    return 'text' in event ? this.#add(event.type, event.text) : this.#flush() + this.#stream.write(event);
+  formatEvent(event: WrittenEvent): string {
+    return 'text' in event ? this.#add(event.type, event.text) : this.#flush() + this.#stream.formatEvent(event);
   }
 
   /** Ends the output, before the events of the end. `endedAt`: time of the end, in milliseconds since the epoch. */
@@ -119,12 +119,12 @@ class BackgroundStream implements StreamFormat {
     return this.#flush();
   }
 
-  end(answer: CompletedAnswer): string {
-    return this.#stream.end(answer);
+  formatEnd(answer: CompletedAnswer): string {
+    return this.#stream.formatEnd(answer);
   }
 
-  failure(error: RelayError): string {
-    return this.#stream.failure(error);
+  formatFailure(error: RelayError): string {
+    return this.#stream.formatFailure(error);
   }
 
   /** Ends the response of a cancelled job as `GET` shows it, because the API has no event for this. */
@@ -142,12 +142,15 @@ class BackgroundStream implements StreamFormat {
   #add(type: PieceType, text: string): string {
     const remainder = type === this.#type ? '' : this.#flush();
     this.#type = type;
-    return remainder + [...this.#pieces.add(text)].map((piece) => this.#stream.write({ type, text: piece })).join('');
+    return (
+      remainder +
+      [...this.#pieces.addText(text)].map((piece) => this.#stream.formatEvent({ type, text: piece })).join('')
+    );
   }
 
   #flush(): string {
-    const text = this.#pieces.flush();
-    return text === '' ? '' : this.#stream.write({ type: this.#type, text });
+    const text = this.#pieces.takeRest();
+    return text === '' ? '' : this.#stream.formatEvent({ type: this.#type, text });
   }
 }
 
@@ -170,17 +173,17 @@ export async function streamResponse(
 ): Promise<void> {
   using out = new EventStream(res, clock);
   if (res.req.method === 'HEAD') {
-    out.begin();
+    out.beginStream();
     return out.end();
   }
   using caller = untilGone(res, job.endedAt === null ? closing : undefined);
   const reader = new ResponseReader(primary, job, after, res.locals.client);
   try {
-    await reader.read(out, caller.signal);
+    await reader.sendEvents(out, caller.signal);
   } catch (error) {
     if (error !== workerLeaves || res.writableNeedDrain) throw error;
   }
-  out.begin(); // a reader that has all events gets none
+  out.beginStream(); // a reader that has all events gets none
   out.end();
 }
 
@@ -200,9 +203,9 @@ class ResponseReader {
     this.#stream = new BackgroundStream(job, after);
   }
 
-  async read(out: EventStream, signal: AbortSignal): Promise<void> {
+  async sendEvents(out: EventStream, signal: AbortSignal): Promise<void> {
     const key = { id: this.#job.id, client: this.#client };
-    await this.#write(out, this.#stream.begin(), signal);
+    await this.#write(out, this.#stream.formatBegin(), signal);
     const { tools } = formOf(this.#job);
     const end = await follow(jobCalls(this.#primary).stream('jobEvents', key, signal), (event) =>
       this.#write(out, eventIn(this.#stream, event, tools), signal),
@@ -215,7 +218,7 @@ class ResponseReader {
 
   /** Writes events. Sends no headers before the event `after`, because this number may be wrong. */
   async #write(out: EventStream, events: string, signal: AbortSignal): Promise<void> {
-    if (this.#stream.count > this.#after) await out.write(events, signal);
+    if (this.#stream.count > this.#after) await out.writeEvents(events, signal);
   }
 
   async #endOf(end: JobEnd): Promise<SentBody | string> {
@@ -225,7 +228,7 @@ class ResponseReader {
       const remainder = stream.endOutput(null);
       // The host died with the events that it had sent: the reader may have more of them than were stored.
       if (end.failure.reason === 'host_lost') stream.skipTo(this.#after + 1);
-      return remainder + stream.failure(fromWire(end.failure));
+      return remainder + stream.formatFailure(fromWire(end.failure));
     }
     const { endedAt } = await jobCalls(this.#primary).call('job', { id: this.#job.id, client: this.#client });
     const remainder = stream.endOutput(endedAt);
@@ -234,7 +237,7 @@ class ResponseReader {
       this.#primary,
       this.#job,
       this.#client,
-      (answer) => remainder + stream.end({ ...answer, requestId }),
+      (answer) => remainder + stream.formatEnd({ ...answer, requestId }),
     );
   }
 }

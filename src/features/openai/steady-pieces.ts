@@ -17,13 +17,13 @@ export class SteadyPieces {
   #length = 0;
 
   /** Returns the pieces that are complete with this part of the text. */
-  *add(part: string): Generator<string> {
+  *addText(part: string): Generator<string> {
     this.#buffered += part;
     for (let end = this.#end(); end !== null; end = this.#end()) yield this.#take(end);
   }
 
   /** Returns the rest of the current text, which has ended; empty if all of it was returned. */
-  flush(): string {
+  takeRest(): string {
     return this.#take(this.#buffered.length);
   }
 

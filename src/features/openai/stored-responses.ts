@@ -47,23 +47,25 @@ export class StoredResponses {
    * Stores a response. Rejects with `validation_error` if it does not fit within the limits, and with `not_found` if
    * the previous response is missing.
    */
-  async put(response: Omit<ResponseNode, 'createdAt' | 'head'> & { readonly head: ContinuedText }): Promise<void> {
+  async putResponse(
+    response: Omit<ResponseNode, 'createdAt' | 'head'> & { readonly head: ContinuedText },
+  ): Promise<void> {
     const head = JSON.stringify(response.head);
-    const verdict = await this.#store.put({ ...response, head, createdAt: this.#clock.now() }, this.#limits);
+    const verdict = await this.#store.putResponse({ ...response, head, createdAt: this.#clock.now() }, this.#limits);
     if (verdict === 'gone') notFound();
     if (verdict === 'full') throw tooLarge();
   }
 
   /** Reads a piece of the body, from byte `from`. */
-  async read(key: ResponseKey, from: number): Promise<BodyPiece> {
-    return (await this.#store.read(key, from, this.#expiredAt)) ?? notFound();
+  async readBody(key: ResponseKey, from: number): Promise<BodyPiece> {
+    return (await this.#store.readBody(key, from, this.#expiredAt)) ?? notFound();
   }
 
   /**
    * Reads the summary of a chain that a continuing request needs. Rejects with `validation_error` if the chain is too
    * large to be continued.
    */
-  async head(key: ResponseKey): Promise<ContinuedText> {
+  async readHead(key: ResponseKey): Promise<ContinuedText> {
     const head = await this.#summary(key);
     const { maxBytes, maxTextBytes: maxBytesEach } = this.#limits;
     checkSize({ maxBytes, maxBytesEach }, head.bytes, 'previous_response_id');
@@ -78,29 +80,29 @@ export class StoredResponses {
     const { bytes } = await this.#summary(key);
     if (bytes > maxInputBytes)
       throw invalid('response_id', 'has more than 2 MB of input and output, and cannot be listed');
-    return (await this.text(key)).slice(0, -1);
+    return (await this.readMessages(key)).slice(0, -1);
   }
 
   async #summary(key: ResponseKey): Promise<ContinuedText> {
-    const json = (await this.#store.head(key, this.#expiredAt)) ?? notFound();
-    return json === '' ? headOf(key, await this.text(key)) : (JSON.parse(json) as ContinuedText);
+    const json = (await this.#store.readHead(key, this.#expiredAt)) ?? notFound();
+    return json === '' ? headOf(key, await this.readMessages(key)) : (JSON.parse(json) as ContinuedText);
   }
 
   /** Reads all messages from the first response of the chain to this one. */
-  async text(key: ResponseKey): Promise<readonly Message[]> {
-    return (await this.#store.text(key, this.#expiredAt)) ?? notFound();
+  async readMessages(key: ResponseKey): Promise<readonly Message[]> {
+    return (await this.#store.readMessages(key, this.#expiredAt)) ?? notFound();
   }
 
   /** Puts the text that a request continues before its history. Without tools in the request, calls become text. */
   async readEarlier({ earlier, ...request }: JobRequest): Promise<JobRequest> {
     const { client, offer } = request;
-    const texts = earlier === undefined ? [] : await this.text({ id: earlier.id, client });
+    const texts = earlier === undefined ? [] : await this.readMessages({ id: earlier.id, client });
     const history = inTurns([...texts, ...request.history]);
     return { ...request, ...(earlier && { earlier }), history: offer === undefined ? callsAsText(history) : history };
   }
 
-  async remove(key: ResponseKey): Promise<void> {
-    if (!(await this.#store.remove(key))) notFound();
+  async removeResponse(key: ResponseKey): Promise<void> {
+    if (!(await this.#store.removeResponse(key))) notFound();
   }
 
   get #expiredAt(): number {

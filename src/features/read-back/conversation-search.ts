@@ -6,7 +6,7 @@ import { type ClientText, holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import type { ConversationPage, FoundPlace, TitledConversation } from '../../shared/conversation.js';
 
-type SearchableConversations = Pick<ReadableConversations, 'list' | 'texts'>;
+type SearchableConversations = Pick<ReadableConversations, 'listConversations' | 'texts'>;
 
 interface SearchOrder {
   readonly client: ClientText;
@@ -49,7 +49,7 @@ export class ConversationSearch {
   /** Returns a page of conversations that contain all words, each with the place of the words. */
   page(order: SearchOrder, caller: AbortSignal): ConversationPage | Promise<ConversationPage> {
     const { client, before, limit, search, versionOf } = order;
-    if (search === null) return this.#conversations.list(client, before, limit, versionOf);
+    if (search === null) return this.#conversations.listConversations(client, before, limit, versionOf);
     return this.#searches(holderOf(client), () => this.#search(order, wordsOf(search), caller));
   }
 
@@ -60,7 +60,7 @@ export class ConversationSearch {
     const conversations: TitledConversation[] = [];
     let next = before;
     do {
-      const page: ListedPage = await this.#conversations.list(client, next, listedAtOnce, versionOf);
+      const page: ListedPage = await this.#conversations.listConversations(client, next, listedAtOnce, versionOf);
       for (const { activity, ...conversation } of page.conversations) {
         const match = await placeOf(words, conversation, this.#conversations.texts(conversation, client), work);
         if (match !== null) conversations.push({ ...conversation, match });

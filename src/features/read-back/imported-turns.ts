@@ -26,7 +26,7 @@ export class ImportedTurns {
   }
 
   /** Adds a turn; with `id` null, the first one of a new conversation. Rejects with the errors of a chat. */
-  add(turn: TurnToImport): Promise<TitledConversation> {
+  addTurn(turn: TurnToImport): Promise<TitledConversation> {
     return this.#inLine(holderOf(turn.client), () => this.#add(turn));
   }
 
@@ -36,7 +36,7 @@ export class ImportedTurns {
     const bytes = Buffer.byteLength([text, answer, ...added].join('')) + bytesOfImages(images);
     using turn = await turnGate.admitting({ operation: 'chat', conversationId: id, client }, () => {
       const opened = conversations.turn(id, client, system, bytes);
-      opened.open();
+      opened.openTurn();
       return opened;
     });
     const { signal } = new AbortController(); // a turn that is being stored is not undone

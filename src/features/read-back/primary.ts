@@ -35,7 +35,7 @@ function conversationHandlers(
       openTurn: localJobs.turnsInProgress(client).get(id),
     }),
     renameConversation: ({ id, client, title }) => changes.rename(id, client, title),
-    deleteConversation: ({ id, client }) => changes.remove(id, client),
+    deleteConversation: ({ id, client }) => changes.removeConversation(id, client),
     conversations: async function* (order, caller) {
       host.heap.touch();
       const page = await search.page(order, caller);
@@ -43,12 +43,12 @@ function conversationHandlers(
     },
     transcript: (order) => {
       host.heap.touch();
-      return conversations.read(order);
+      return conversations.readTranscript(order);
     },
     forkConversation: ({ id, client, messageCount }) => changes.fork(id, client, messageCount),
     importTurn: (turn) => {
       host.heap.touch();
-      return importedTurns.add(turn);
+      return importedTurns.addTurn(turn);
     },
   };
 }

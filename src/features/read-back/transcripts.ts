@@ -12,7 +12,7 @@ export interface TranscriptWriter {
   /** Whether the content of images and documents is included. */
   readonly withImages: boolean;
   head(): string;
-  write(part: TranscriptPart): string;
+  writePart(part: TranscriptPart): string;
   tail(): string;
 }
 
@@ -28,7 +28,7 @@ export async function* written(
   let from: TranscriptOrder['from'] = null;
   do {
     const { parts, next }: TranscriptItem = await read({ from, withImages: writer.withImages });
-    yield parts.map((part) => writer.write(part)).join('');
+    yield parts.map((part) => writer.writePart(part)).join('');
     from = next;
   } while (from !== null);
   yield writer.tail();
@@ -64,7 +64,7 @@ export class JsonTranscript implements TranscriptWriter {
     return `{"conversation_id":${JSON.stringify(this.#id)},"system":`;
   }
 
-  write(part: TranscriptPart): string {
+  writePart(part: TranscriptPart): string {
     if (part.type === 'text') return JSON.stringify(part.text).slice(1, -1);
     if (part.type === 'image-data') return part.data;
     if (part.type === 'image') return this.#attachment('images', { media_type: part.mediaType });
@@ -142,7 +142,7 @@ export class MarkdownTranscript implements TranscriptWriter {
     return `# Conversation ${this.#id}`;
   }
 
-  write(part: TranscriptPart): string {
+  writePart(part: TranscriptPart): string {
     if (part.type === 'text') return this.#textOf(part.text);
     if (part.type === 'image') return `\n\n*Image: ${part.mediaType}, ${part.bytes} bytes, left out here.*`;
     if (part.type === 'document')

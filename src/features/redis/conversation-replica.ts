@@ -39,7 +39,7 @@ export class ConversationReplica implements TurnGate {
     this.#store = store;
     this.#locks = new TurnLocks(store, clock);
     copies.turnGate = this;
-    store.observe({ conversationRemoved: (id) => copies.drop(id), reset: () => copies.dropIdle() });
+    store.observeHosts({ conversationRemoved: (id) => copies.drop(id), reset: () => copies.dropIdle() });
   }
 
   async snapshot(id: string, client: ClientText): Promise<TitledConversation> {
@@ -50,8 +50,8 @@ export class ConversationReplica implements TurnGate {
     return (await this.#store.rename(id, client, title)) ?? notFound();
   }
 
-  list(...order: Parameters<SharedConversations['list']>): Promise<ListedPage> {
-    return this.#store.list(...order);
+  listConversations(...order: Parameters<SharedConversations['listConversations']>): Promise<ListedPage> {
+    return this.#store.listConversations(...order);
   }
 
   /** Returns the messages of the copy if it is the newest state, otherwise those in Redis. */
@@ -64,13 +64,13 @@ export class ConversationReplica implements TurnGate {
   /**
    * Reads a piece of a transcript. The first piece is of the newest state; the later pieces belong to the same state.
    */
-  async read(order: TranscriptOrder): Promise<TranscriptItem> {
+  async readTranscript(order: TranscriptOrder): Promise<TranscriptItem> {
     const { id, client, from } = order;
     if (from === null || this.#copies.messagesOf(id) < from.messageCount) await this.#check(id, client, false);
-    return this.#copies.read(order);
+    return this.#copies.readTranscript(order);
   }
 
-  async remove(id: string, client: ClientText): Promise<void> {
+  async removeConversation(id: string, client: ClientText): Promise<void> {
     if (!(await this.#store.drop(id, client))) notFound();
     this.#copies.drop(id);
   }
@@ -116,7 +116,7 @@ export class ConversationReplica implements TurnGate {
     try {
       if (!(await this.#bringUpToDate(id, state?.messageCount ?? 0))) unusable();
     } catch (error) {
-      if (token !== null) this.#store.release(id, token);
+      if (token !== null) this.#store.releaseLock(id, token);
       throw error;
     }
     if (token === null) return () => {};
@@ -128,7 +128,7 @@ export class ConversationReplica implements TurnGate {
     return turn.isFirst || this.#locks.isOffered(turn.id);
   }
 
-  begin(turn: ConversationTurn): void {
+  beginTurn(turn: ConversationTurn): void {
     if (turn.lock.token === null) turn.lock = this.#locks.takeLock(turn.id);
   }
 
@@ -157,7 +157,7 @@ export class ConversationReplica implements TurnGate {
     if (this.#copies.messagesOf(id) > messageCount && !this.#copies.isInUse(id)) this.#copies.drop(id);
     const known = this.#copies.messagesOf(id);
     if (known >= messageCount) return true;
-    const read = await this.#store.read(id, known);
+    const read = await this.#store.readConversation(id, known);
     if (read === null) return false;
     if (known > 0) this.#onStale(id);
     this.#copies.catchUp(read, known);
@@ -165,7 +165,7 @@ export class ConversationReplica implements TurnGate {
   }
 }
 
-type LockStore = Pick<SharedConversations, 'enter' | 'renew' | 'release' | 'lockMs'>;
+type LockStore = Pick<SharedConversations, 'enter' | 'renewLock' | 'releaseLock' | 'lockMs'>;
 
 /**
  * Owns the turn locks of this host. A lock acquired before an admission is offered to the next admitted turn, and
@@ -194,7 +194,7 @@ class TurnLocks {
   giveUp(id: string, token: number): void {
     if (this.#offered.get(id) !== token) return;
     this.#offered.delete(id);
-    this.#store.release(id, token);
+    this.#store.releaseLock(id, token);
   }
 
   /** Takes the offered lock; `noLock` if none is offered. */
@@ -255,7 +255,7 @@ class RenewedLock implements TurnLock {
   release(): void {
     if (!this.#isHeld) return;
     this.spent();
-    this.#store.release(this.#id, this.token);
+    this.#store.releaseLock(this.#id, this.token);
   }
 
   spent(): void {
@@ -264,7 +264,7 @@ class RenewedLock implements TurnLock {
   }
 
   async #renew(): Promise<void> {
-    const isMine = await this.#store.renew(this.#id, this.token).catch(() => true);
+    const isMine = await this.#store.renewLock(this.#id, this.token).catch(() => true);
     if (isMine || !this.#isHeld) return;
     this.spent();
     this.#lost.resolve(lostLock());

@@ -64,8 +64,8 @@ class RedisHosts implements Hosts {
   }
 
   /** Starts to renew the sign of life for the other hosts. */
-  start(): void {
-    this.#clock.every(renewMs, () => this.#store.jobs.renew(this.#clock.now()).catch(ignoreFailure)); // tries again
+  startHosts(): void {
+    this.#clock.every(renewMs, () => this.#store.jobs.renewHost(this.#clock.now()).catch(ignoreFailure)); // tries again
   }
 }
 
@@ -119,9 +119,9 @@ export class RedisStore implements FullStore {
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    this.answers.close();
-    await this.jobs.close();
-    this.redis.close();
+    this.answers.closeAnswers();
+    await this.jobs.closeJobs();
+    this.redis.closeConnection();
   }
 }
 

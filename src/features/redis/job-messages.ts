@@ -83,7 +83,7 @@ export class JobMessages {
     }
   }
 
-  close(): void {
+  closeConnection(): void {
     this.#connection.disconnect();
   }
 

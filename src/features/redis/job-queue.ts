@@ -54,7 +54,7 @@ export class JobQueue {
   }
 
   /** Adds jobs. A queued job keeps its place. Lower priority numbers go first. */
-  async add(jobs: readonly { readonly id: string; readonly priority: number }[]): Promise<void> {
+  async addJobs(jobs: readonly { readonly id: string; readonly priority: number }[]): Promise<void> {
     const added = jobs.map(({ id, priority }) => ({ name: jobName, data: null, opts: { jobId: id, priority } }));
     await this.#counted(this.#queue.addBulk(added));
   }
@@ -102,7 +102,7 @@ export class JobQueue {
   }
 
   /** Returns the taken jobs to the queue, and closes it. Resolves when this is done or has failed. */
-  async close(isUp: boolean): Promise<void> {
+  async closeQueue(isUp: boolean): Promise<void> {
     for (const id of this.#taken.keys()) this.requeue(id, 0);
     if (isUp) await Promise.allSettled(this.#underWay.keys());
     this.#connection.disconnect();

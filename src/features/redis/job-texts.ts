@@ -30,7 +30,7 @@ export class JobTexts {
     this.#stopTimer = clock.every(storeMs, () => void this.#storeAll());
   }
 
-  open(id: string, log: LoggedText): void {
+  openText(id: string, log: LoggedText): void {
     this.#open.set(id, { log, stored: 0 });
   }
 
@@ -48,14 +48,14 @@ export class JobTexts {
   }
 
   /** Reads text from UTF-16 unit `from`; empty at the end. */
-  async read(id: string, from: number): Promise<string> {
+  async readText(id: string, from: number): Promise<string> {
     const [first, last] = [from * bytesPerUnit, (from + pieceLength) * bytesPerUnit - 1];
     const { remaining: rest } = await this.#redis.run('job', 'jobs.readText', { id, first, last });
     const text = (rest[0] as Buffer).toString('utf16le');
     return text.length === pieceLength ? withoutHalf(text) : text;
   }
 
-  stop(): void {
+  stopSaving(): void {
     this.#stopTimer();
   }
 
@@ -69,7 +69,7 @@ export class JobTexts {
   }
 
   async #store(id: string, text: OpenText, isAnswer: boolean): Promise<void> {
-    for (let piece = text.log.read(text.stored); piece !== ''; piece = text.log.read(text.stored)) {
+    for (let piece = text.log.readBlock(text.stored); piece !== ''; piece = text.log.readBlock(text.stored)) {
       const { verdict, remaining: rest } = await this.#redis.run('job', 'jobs.write', {
         ...{ id, run: this.#run, from: text.stored * bytesPerUnit, piece: Buffer.from(piece, 'utf16le') },
         isAnswer: isAnswer ? 1 : 0,

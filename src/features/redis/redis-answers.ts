@@ -58,7 +58,7 @@ export class RedisAnswers implements AnswerStore {
     return { type: 'free' };
   }
 
-  async read(key: ClientKey, digest: string, from: number): Promise<string> {
+  async readAnswer(key: ClientKey, digest: string, from: number): Promise<string> {
     const args = { hash: hashOf(key), digest, from, pieceBytes: recordedPieceBytes };
     const { remaining: rest } = await this.#redis.runWithin(limitMs, 'answers.read', args);
     return pieceOf(rest[0] as Buffer);
@@ -86,16 +86,16 @@ export class RedisAnswers implements AnswerStore {
     if (verdict !== 'ok') throw new Error('another host has the key');
   }
 
-  release(key: ClientKey): void {
+  releaseKey(key: ClientKey): void {
     const hash = hashOf(key);
     const reserved = this.#reserved.get(hash);
     this.#reserved.delete(hash);
     if (reserved !== undefined) this.#hold(hash, reserved, 0);
   }
 
-  expire(): void {}
+  expireAnswers(): void {}
 
-  close(): void {
+  closeAnswers(): void {
     this.#stopRenewing();
   }
 

@@ -154,7 +154,7 @@ export class RedisConnection {
     if (isAnswer(error)) this.#warn(this.#reasonOf(error));
   }
 
-  close(): void {
+  closeConnection(): void {
     this.#state = 'closed';
     this.#stopProbes();
     this.#firstProbe.resolve();

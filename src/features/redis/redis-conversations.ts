@@ -63,7 +63,10 @@ export interface SharedState {
 }
 
 /** Conversations that several hosts use, one turn at a time. */
-export type SharedConversations = Omit<RedisConversations, 'restore' | 'commit' | 'remove' | 'forget'>;
+export type SharedConversations = Omit<
+  RedisConversations,
+  'restoreConversations' | 'commitChange' | 'removeConversation' | 'forget'
+>;
 
 /** A commit with an unknown outcome, and its name in Redis. */
 interface OpenCommit {
@@ -99,15 +102,15 @@ export class RedisConversations implements ConversationJournal {
   }
 
   /** Sets the only observer. */
-  observe(observer: SharedObserver): void {
+  observeHosts(observer: SharedObserver): void {
     this.#observer = observer;
     this.#redis.onConnected(() => observer.reset());
   }
 
   /** Yields nothing: a host reads a conversation when it needs it. */
-  async *restore(): AsyncGenerator<StoredConversation> {}
+  async *restoreConversations(): AsyncGenerator<StoredConversation> {}
 
-  async commit(change: ConversationChange): Promise<void> {
+  async commitChange(change: ConversationChange): Promise<void> {
     if (change.type !== 'turn') throw new Error('forks and titles are changed in Redis itself');
     const name = randomUUID();
     const reply = await this.#commit(change, name).catch((error) => {
@@ -143,20 +146,20 @@ export class RedisConversations implements ConversationJournal {
   }
 
   /** Renews a lock. Returns false if another turn has it; true also if the conversation does not exist. */
-  async renew(id: string, token: number): Promise<boolean> {
+  async renewLock(id: string, token: number): Promise<boolean> {
     const args = { id, token, lockTicks: lockMs * ticksPerMs };
     return (await this.#redis.run('enter', 'conversations.renew', args)).verdict !== 'stale';
   }
 
   /** Releases a lock as soon as Redis is usable. */
-  release(id: string, token: number): void {
+  releaseLock(id: string, token: number): void {
     this.#redis.run('enter', 'conversations.renew', { id, token, lockTicks: 0 }).catch(() => {
       if (!this.#redis.isUp) this.#toRelease.push({ id, token }); // otherwise the lock expires
     });
   }
 
   /** Reads the turns after the first `from` messages; null if the conversation does not exist. */
-  read(id: string, from: number): Promise<StoredConversation | null> {
+  readConversation(id: string, from: number): Promise<StoredConversation | null> {
     return readConversation(this.#redis, id, from);
   }
 
@@ -180,7 +183,7 @@ export class RedisConversations implements ConversationJournal {
    * Lists conversations of a client. For versions, it reads page after page up to a limit; Redis serves other commands
    * between pages.
    */
-  async list(
+  async listConversations(
     client: ClientText,
     before: number | null,
     limit: number,
@@ -219,7 +222,7 @@ export class RedisConversations implements ConversationJournal {
   }
 
   /** Removes a conversation of any client. */
-  async remove(id: string): Promise<void> {
+  async removeConversation(id: string): Promise<void> {
     const client = await this.#redis.call('read', 'HGET', this.#metaOf(id), 'client');
     const { data: owner } = clientText.safeParse(String(client));
     if (owner !== undefined) await this.drop(id, owner);
@@ -412,7 +415,7 @@ export class RedisResponses implements ResponseStore {
   }
 
   /** Stores a response. With an unknown outcome it may remain stored. */
-  async put(node: ResponseNode, limits: ResponseLimits): Promise<PutVerdict> {
+  async putResponse(node: ResponseNode, limits: ResponseLimits): Promise<PutVerdict> {
     const { id, client, previous, head } = node;
     const { verdict } = await this.#change('put', {
       ...{ id, client, holder: holderOf(client), previous: previous ?? '', head },
@@ -422,7 +425,7 @@ export class RedisResponses implements ResponseStore {
     return verdict as PutVerdict;
   }
 
-  async read(
+  async readBody(
     { id, client }: ResponseKey,
     from: number,
     _: number,
@@ -433,7 +436,7 @@ export class RedisResponses implements ResponseStore {
     return verdict === 'ok' ? { text: pieceOf(rest[0] as Buffer), bytes: Number(rest[1]) } : null;
   }
 
-  async head({ id, client }: ResponseKey): Promise<string | null> {
+  async readHead({ id, client }: ResponseKey): Promise<string | null> {
     const { verdict, remaining: rest } = await this.#redis.run('response', 'responses.head', {
       id,
       client,
@@ -442,7 +445,7 @@ export class RedisResponses implements ResponseStore {
     return verdict === 'ok' ? String(rest[0]) : null;
   }
 
-  async text({ id, client }: ResponseKey): Promise<readonly Message[] | null> {
+  async readMessages({ id, client }: ResponseKey): Promise<readonly Message[] | null> {
     const args = { id, client, holder: holderOf(client) };
     const { verdict, remaining: rest } = await this.#redis.run('response', 'responses.chain', args);
     if (verdict !== 'ok') return null;
@@ -456,11 +459,11 @@ export class RedisResponses implements ResponseStore {
     return pieces.flatMap((piece) => JSON.parse(String(piece)) as Message[]);
   }
 
-  async remove({ id, client }: ResponseKey): Promise<boolean> {
+  async removeResponse({ id, client }: ResponseKey): Promise<boolean> {
     return (await this.#change('remove', { id, client })).verdict === 'ok';
   }
 
-  async expire(): Promise<void> {
+  async expireResponses(): Promise<void> {
     for (let count = maxExpired; count === maxExpired; ) {
       count = Number((await this.#change('expire', { ttlMs: this.#ttlMs })).remaining[2]);
     }

@@ -12,7 +12,7 @@ export interface WindowCounter {
    * Adds points to a window, and opens the window if necessary. Rejects within a fraction of a second if the store
    * cannot count.
    */
-  add(name: string, points: number, windowMs: number): Promise<CountedWindow>;
+  countPoints(name: string, points: number, windowMs: number): Promise<CountedWindow>;
 }
 
 /** Time limit for counting a request in its rate window in Redis, because every request waits for it. */
@@ -26,7 +26,7 @@ export class RedisWindows implements WindowCounter {
     this.#redis = redis;
   }
 
-  async add(name: string, points: number, windowMs: number): Promise<CountedWindow> {
+  async countPoints(name: string, points: number, windowMs: number): Promise<CountedWindow> {
     const args = { name, points, windowMs };
     const { remaining: rest } = await this.#redis.runWithin(windowLimitMs, 'counters.countInWindow', args);
     const [count = 0, leftMs = 0] = rest.map(Number);

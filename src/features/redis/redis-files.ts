@@ -18,7 +18,7 @@ import type { RedisConnection } from './redis-connection.js';
 import type { ScriptArguments, ScriptReply } from './redis-link.js';
 
 const ticksPerMs = 100;
-/** Number of entries after which `expire` calls the script again. */
+/** Number of entries after which `expireFiles` calls the script again. */
 const expiredAtOnce = 20;
 
 type FileFields = readonly (Buffer | null)[];
@@ -41,7 +41,7 @@ export class RedisFiles implements FileStore {
     return { files, bytes };
   }
 
-  async create(file: StoredFile): Promise<void> {
+  async createFile(file: StoredFile): Promise<void> {
     const { id, client, holder, purpose, createdAt, expiresAt } = file;
     await this.#script('create', {
       ...{ id, client, holder, purpose, createdAt, expiresAt },
@@ -49,36 +49,36 @@ export class RedisFiles implements FileStore {
     });
   }
 
-  async append(pieces: readonly Appended[]): Promise<void> {
+  async appendPieces(pieces: readonly Appended[]): Promise<void> {
     for (const { id, data } of pieces)
       for (let from = 0; from < data.length; from += filePieceBytes)
         await this.#script('append', { id, data: data.subarray(from, from + filePieceBytes) });
   }
 
-  async complete(id: string, { purpose, lines, expiresAt }: CompletedFile): Promise<boolean> {
+  async completeFile(id: string, { purpose, lines, expiresAt }: CompletedFile): Promise<boolean> {
     return (await this.#script('complete', { id, purpose, lines, expiresAt })).verdict === 'ok';
   }
 
-  async find(id: string, client: ClientText): Promise<StoredFile | null> {
+  async findFile(id: string, client: ClientText): Promise<StoredFile | null> {
     const { verdict, remaining } = await this.#script('find', { id, client });
     if (verdict !== 'ok') return null;
     return fileOf(remaining[0] as FileFields);
   }
 
-  async read(id: string, from: number): Promise<Buffer> {
+  async readPiece(id: string, from: number): Promise<Buffer> {
     return (await this.#script('read', { id, from })).remaining[0] as Buffer;
   }
 
-  async list(order: PageOrder, purposes: readonly FilePurpose[]): Promise<StoredPage<StoredFile>> {
+  async listFiles(order: PageOrder, purposes: readonly FilePurpose[]): Promise<StoredPage<StoredFile>> {
     const { rows, hasMore } = await this.#page('list', order, purposes);
     return { items: rows.map(fileOf), hasMore };
   }
 
-  async remove(id: string): Promise<void> {
+  async removeFile(id: string): Promise<void> {
     await this.#script('remove', { id });
   }
 
-  async expire(now: number, brokenBefore: number): Promise<void> {
+  async expireFiles(now: number, brokenBefore: number): Promise<void> {
     for (let count = expiredAtOnce; count >= expiredAtOnce; )
       count = Number((await this.#script('expire', { at: now, before: brokenBefore })).remaining[0]);
   }

@@ -129,7 +129,7 @@ export class RedisJobs implements SharedJobs {
     if (verdict === 'lost') throw storeUnavailable('another host may run the batch of this line');
     if (verdict !== 'ok') throw noRoom(verdict === 'full' ? 'all' : verdict === 'name' ? 'name' : 'holder');
     try {
-      await this.#limited(this.#queue.add([{ id, priority: Number(rest[0]) }]));
+      await this.#limited(this.#queue.addJobs([{ id, priority: Number(rest[0]) }]));
     } catch (error) {
       // The caller gets an error, so the job must not run.
       await this.#script('remove', { id }).catch(() => this.#toRemove.push(id));
@@ -139,7 +139,7 @@ export class RedisJobs implements SharedJobs {
     this.#messages.publish('added').catch(() => {});
   }
 
-  async start(id: string, at: number): Promise<boolean> {
+  async startJob(id: string, at: number): Promise<boolean> {
     try {
       const { verdict } = await this.#script('start', { id, at, run: this.run, leaseTicks });
       this.#unsure.delete(id);
@@ -151,7 +151,7 @@ export class RedisJobs implements SharedJobs {
     }
   }
 
-  async end(id: string, { status, endedAt, end }: EndedJob, text: LoggedText): Promise<boolean> {
+  async endJob(id: string, { status, endedAt, end }: EndedJob, text: LoggedText): Promise<boolean> {
     const isReplaced = await this.#texts.storeWhole(id, text);
     const ended = { status, at: endedAt, jobEnd: JSON.stringify(end), ttlMs: this.#limits.ttlMs };
     const { verdict } = await this.#script('finish', { id, run: this.run, ...ended, isReplaced: isReplaced ? 1 : 0 });
@@ -160,7 +160,7 @@ export class RedisJobs implements SharedJobs {
     return verdict === 'ok';
   }
 
-  async find(id: string, client: ClientText | null): Promise<JobRecord | null> {
+  async findJob(id: string, client: ClientText | null): Promise<JobRecord | null> {
     const fields = (await this.#redis.call('job', 'HMGET', this.#keyOf(id), ...recordFields)) as (Buffer | null)[];
     const record = fields[0] === null ? null : recordOf(id, fields);
     return client === null || record?.client === client ? record : null;
@@ -171,11 +171,11 @@ export class RedisJobs implements SharedJobs {
     return request === null ? null : (JSON.parse(String(request)) as JobRequest);
   }
 
-  text(id: string, from: number): Promise<string> {
-    return this.#texts.read(id, from);
+  readText(id: string, from: number): Promise<string> {
+    return this.#texts.readText(id, from);
   }
 
-  async list({ client, status, before, limit }: JobListOrder): Promise<JobPage> {
+  async listJobs({ client, status, before, limit }: JobListOrder): Promise<JobPage> {
     const args = { client: client ?? '', before: before === null ? '+inf' : `(${before}`, status: status ?? '', limit };
     const { remaining: rest } = await this.#script('list', args);
     const [next, rows] = rest as [Buffer, (Buffer | null)[][]];
@@ -183,17 +183,17 @@ export class RedisJobs implements SharedJobs {
     return { jobs, next: next.length === 0 ? null : Number(next) };
   }
 
-  async remove(id: string): Promise<void> {
+  async removeJob(id: string): Promise<void> {
     await this.#script('remove', { id });
   }
 
-  async expire(before: number): Promise<void> {
+  async expireJobs(before: number): Promise<void> {
     for (let count = 100; count === 100; ) count = Number((await this.#script('expire', { before })).remaining[0]);
   }
 
   /** Yields nothing: a host takes a job when it has a free slot. */
-  async *restore(at: number): AsyncGenerator<AcceptedJob> {
-    await this.renew(at).catch(() => {}); // repeated every two seconds
+  async *restoreJobs(at: number): AsyncGenerator<AcceptedJob> {
+    await this.renewHost(at).catch(() => {}); // repeated every two seconds
     yield* [];
   }
 
@@ -224,10 +224,10 @@ export class RedisJobs implements SharedJobs {
   }
 
   keepText(id: string, log: LoggedText): void {
-    this.#texts.open(id, log);
+    this.#texts.openText(id, log);
   }
 
-  async cancel(id: string, { endedAt, end }: EndedJob, by: string | null = null): Promise<Cancelling> {
+  async cancelJob(id: string, { endedAt, end }: EndedJob, by: string | null = null): Promise<Cancelling> {
     const args = { id, by: by ?? '', at: endedAt, jobEnd: JSON.stringify(end), ttlMs: this.#limits.ttlMs };
     const { verdict, remaining: rest } = await this.#script('cancel', args);
     if (verdict !== 'ok') return { was: verdict === 'running' ? 'running' : 'gone' };
@@ -241,12 +241,12 @@ export class RedisJobs implements SharedJobs {
 
   /** Reports a job of a dead host, unless Redis fails. */
   async #reportLost(id: string): Promise<void> {
-    const job = await this.find(id, null).catch(() => null);
+    const job = await this.findJob(id, null).catch(() => null);
     if (job !== null) this.onLost(job);
   }
 
   /** Renews the sign of life of this host, and ends the jobs of dead hosts. Called every two seconds. */
-  async renew(at: number): Promise<void> {
+  async renewHost(at: number): Promise<void> {
     const lostJobFields = { lostEnd: JSON.stringify(lostEnd(0, 0)), ttlMs: this.#limits.ttlMs };
     const { remaining: rest } = await this.#script('renewHost', { run: this.run, leaseTicks, at, ...lostJobFields });
     for (const other of [this.#queue, this.#messages]) other.reconnect();
@@ -268,18 +268,18 @@ export class RedisJobs implements SharedJobs {
       const [next, found] = rest as [Buffer, Buffer[]];
       const ids = found.filter((_, index) => index % 2 === 0);
       const jobs = ids.map((id, index) => ({ id: String(id), priority: Number(found[2 * index + 1]) }));
-      if (jobs.length > 0) await this.#limited(this.#queue.add(jobs));
+      if (jobs.length > 0) await this.#limited(this.#queue.addJobs(jobs));
       cursor = String(next);
     }
     this.#mayHaveOrphans = false;
   }
 
   /** Ends the use of Redis. Jobs that still run here are lost; jobs that were only taken return to the queue. */
-  async close(): Promise<void> {
-    this.#texts.stop();
+  async closeJobs(): Promise<void> {
+    this.#texts.stopSaving();
     await this.#script('leave', { run: this.run }).catch(() => {});
-    await this.#limited(this.#queue.close(this.#redis.isUp)).catch(() => {});
-    this.#messages.close();
+    await this.#limited(this.#queue.closeQueue(this.#redis.isUp)).catch(() => {});
+    this.#messages.closeConnection();
   }
 
   /** Takes the next id. A job that arrives after the limit returns to the queue, because its caller no longer waits. */

@@ -34,7 +34,7 @@ export class RedisRemovals implements SharedRemovals {
     this.#begin = begin;
   }
 
-  async begin(client: ClientText): Promise<Disposable> {
+  async beginRemoval(client: ClientText): Promise<Disposable> {
     const id = newId();
     const { promise, resolve, reject } = withResolvers<void>();
     let [confirmed, expected] = [0, Number.POSITIVE_INFINITY];

@@ -19,7 +19,7 @@ export class RedisTable<R extends TableRow> implements TableStore<R> {
     this.#table = table;
   }
 
-  async add(row: R): Promise<AddedRow> {
+  async addRow(row: R): Promise<AddedRow> {
     const { keepMs, byClients, maxOthers } = this.#table;
     const { id, client, createdAt, nextAt } = row;
     const isOfClient = isByClient(this.#table, row);
@@ -34,11 +34,11 @@ export class RedisTable<R extends TableRow> implements TableStore<R> {
     return rowsIn<R>(await this.#run('takeRows', { at: now, untilTime: until, limit }));
   }
 
-  async update(row: R): Promise<void> {
+  async updateRow(row: R): Promise<void> {
     await this.#run('updateRow', { id: row.id, nextAt: row.nextAt ?? '', record: JSON.stringify(row) });
   }
 
-  async list(limit: number): Promise<readonly R[]> {
+  async listRows(limit: number): Promise<readonly R[]> {
     return rowsIn<R>(await this.#run('listRows', { limit }));
   }
 

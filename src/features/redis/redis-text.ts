@@ -14,7 +14,7 @@ export class RedisText implements SharedText {
     this.#name = name;
   }
 
-  async read<T>(parse: (text: string | null) => T): Promise<T | null> {
+  async readText<T>(parse: (text: string | null) => T): Promise<T | null> {
     const args = { name: this.#name, known: this.#version };
     const { remaining } = await this.#redis.run('upkeep', 'access.readText', args);
     const [version = '', text = ''] = remaining.map(String);
@@ -24,7 +24,7 @@ export class RedisText implements SharedText {
     return parsed;
   }
 
-  async write(text: string): Promise<boolean> {
+  async writeText(text: string): Promise<boolean> {
     const version = newId();
     const args = { name: this.#name, known: this.#version, version, text };
     const { verdict } = await this.#redis.run('upkeep', 'access.writeText', args);

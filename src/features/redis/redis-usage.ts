@@ -50,9 +50,9 @@ export class RedisUsage implements UsageStore {
   }
 
   /** Yields nothing: `report` reads the usage of all hosts. */
-  async *restore(): AsyncGenerator<UsageDelta> {}
+  async *restoreUsage(): AsyncGenerator<UsageDelta> {}
 
-  async add(rows: readonly UsageDelta[]): Promise<void> {
+  async addUsage(rows: readonly UsageDelta[]): Promise<void> {
     const name = this.#names.get(rows) ?? randomUUID();
     this.#names.set(rows, name);
     const args = { batch: name, keepMs: dayTtlMs, rows: JSON.stringify(rows.map(writtenRow)) };

@@ -57,7 +57,7 @@ export class SharedRateLimit {
 function sharedLimiterOf(rate: Rate, counter: WindowCounter): RateLimiterRedis {
   const { maxRequests: points, windowMs } = rate;
   const count = async ([name = '', more, ms]: readonly string[]) => {
-    const { count: counted, leftMs } = await counter.add(name, Number(more), Number(ms));
+    const { count: counted, leftMs } = await counter.countPoints(name, Number(more), Number(ms));
     return [counted, leftMs];
   };
   const RedisLimiter = require('rate-limiter-flexible/lib/RateLimiterRedis.js') as typeof RateLimiterRedis;

@@ -147,7 +147,7 @@ export class Reservations {
 
   /** Reads the reservations of other hosts, and removes those that have ended. Rejects only with a defect. */
   async refresh(): Promise<void> {
-    await this.#records.refresh();
+    await this.#records.readRecords();
     const now = this.#parts.clock.now();
     if (this.#records.all.every(({ endsAt }) => endsAt > now)) return;
     const change = (all: readonly Reservation[]) => ({

@@ -85,12 +85,12 @@ async function* conversations(
 ): AsyncGenerator<ExportLine> {
   if (!config.readBack) return; // clients may not read them back
   for (let before: number | null = null; ; ) {
-    const page = await all.list(client, before, atOnce, null);
+    const page = await all.listConversations(client, before, atOnce, null);
     for (const { activity: _, ...conversation } of page.conversations) {
       yield { kind: 'conversation', ...conversation };
       let from: TranscriptOrder['from'] = null;
       do {
-        const { parts, next } = await all.read({ id: conversation.id, client, withImages: true, from });
+        const { parts, next } = await all.readTranscript({ id: conversation.id, client, withImages: true, from });
         for (const part of parts) yield { kind: 'conversation_data', id: conversation.id, ...part };
         from = next;
       } while (from !== null);
@@ -103,14 +103,14 @@ async function* conversations(
 /** Yields the background jobs of a client: the requests of those that wait, and the answers of those that have ended. */
 async function* jobs({ store: { jobs: all } }: ExportCore, client: ClientText): AsyncGenerator<ExportLine> {
   for (let before: number | null = null; ; ) {
-    const page = await all.list({ client, status: null, before, limit: jobsAtOnce });
+    const page = await all.listJobs({ client, status: null, before, limit: jobsAtOnce });
     for (const job of page.jobs) {
       yield { kind: 'job', ...job };
       const request = job.status === 'queued' ? await all.request(job.id) : null;
       const requestText = request === null ? '' : JSON.stringify(request);
       for (const piece of piecesOf(requestText, pieceUnits)) yield { kind: 'job_data', id: job.id, request: piece };
       for (let at = 0; ; ) {
-        const text = await all.text(job.id, at);
+        const text = await all.readText(job.id, at);
         if (text === '') break;
         yield { kind: 'job_data', id: job.id, text };
         at += text.length;
@@ -143,7 +143,7 @@ async function* responses({ store }: ExportCore, client: ClientText): AsyncGener
     yield { kind: 'response', id };
     for (const part of ['messages', 'body'] as const) {
       for (let at = 0; ; ) {
-        const piece = await store.responses.read({ id, client }, at, expiredNever, part);
+        const piece = await store.responses.readBody({ id, client }, at, expiredNever, part);
         if (piece === null || piece.text === '') break;
         yield { kind: 'response_data', id, [part === 'body' ? 'text' : part]: piece.text };
         at += Buffer.byteLength(piece.text);
@@ -156,7 +156,7 @@ async function* responses({ store }: ExportCore, client: ClientText): AsyncGener
 async function* filesAndBatches({ store: { files: all } }: ExportCore, client: ClientText): AsyncGenerator<ExportLine> {
   const order = { client, limit: atOnce, isAscending: true };
   const read = new Set<string>();
-  for await (const stored of entriesOf((after) => all.list({ ...order, after }, filePurposes))) {
+  for await (const stored of entriesOf((after) => all.listFiles({ ...order, after }, filePurposes))) {
     const { holder: _, isWhole: __, ...file } = stored;
     read.add(file.id);
     yield { kind: 'file', ...file };
@@ -171,7 +171,7 @@ async function* filesAndBatches({ store: { files: all } }: ExportCore, client: C
 
 async function* contentOf(all: ExportCore['store']['files'], id: string): AsyncGenerator<ExportLine> {
   for (let at = 0; ; ) {
-    const piece = await all.read(id, at);
+    const piece = await all.readPiece(id, at);
     if (piece.length === 0) return; // its end, or removed meanwhile
     yield { kind: 'file_data', id, base64: piece.toString('base64') };
     at += piece.length;
@@ -195,7 +195,7 @@ async function* entriesOf<T extends { readonly id: string }>(
 /** Yields the rows of tables that features have declared. */
 async function* rows({ store }: ExportCore, client: ClientText): AsyncGenerator<ExportLine> {
   for (const [name, table] of store.tables) {
-    for (const row of await table.list(maxRows)) if (row.client === client) yield { kind: name, ...row };
+    for (const row of await table.listRows(maxRows)) if (row.client === client) yield { kind: name, ...row };
   }
 }
 

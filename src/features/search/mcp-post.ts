@@ -91,7 +91,7 @@ async function answerIn(answer: IncomingMessage, id: RpcId): Promise<RpcAnswer> 
   if (type !== 'application/json') throw new SearchServerFault('it answered with neither JSON nor an event stream');
   const pieces: string[] = [];
   for await (const piece of textOfAnswer(answer, maxAnswerBytes, maxPieces)) pieces.push(piece);
-  const message = new Answers(id).find(pieces.join(''));
+  const message = new Answers(id).findAnswer(pieces.join(''));
   if (message === null) throw new SearchServerFault('it answered with JSON that is no answer to the request');
   return message;
 }
@@ -101,7 +101,7 @@ async function answerInEvents(answer: IncomingMessage, id: RpcId): Promise<RpcAn
   const answers = new Answers(id);
   const parser = createParser({
     onEvent: ({ data }) => {
-      const message = found.length > 0 ? null : answers.find(data);
+      const message = found.length > 0 ? null : answers.findAnswer(data);
       if (message !== null) found.push(message);
     },
     onError: () => answers.count(), // a line that is no field: the parser makes an error with its stack for each
@@ -137,7 +137,7 @@ class Answers {
   }
 
   /** Returns null for any other text or message. Throws a `SearchServerFault` if a limit is exceeded. */
-  find(text: string): RpcAnswer | null {
+  findAnswer(text: string): RpcAnswer | null {
     this.count();
     const fault = this.#structure.countText(text);
     if (fault !== null) throw new SearchServerFault(`its answer ${fault}`);

@@ -62,7 +62,7 @@ export function readSearchResult(answer: unknown): SearchResult | null {
   const links = new Links();
   links.addFrom(structuredContent);
   for (const { type, uri, title, name } of content)
-    if (type === 'resource_link' && uri !== undefined) links.add(uri, title ?? name);
+    if (type === 'resource_link' && uri !== undefined) links.addLink(uri, title ?? name);
   for (const text of texts) links.addFromText(text);
   return { text: shortened(texts.join('\n\n')), links: links.all, isError: isError === true };
 }
@@ -89,7 +89,7 @@ class Links {
     return [...this.#titles].map(([url, title]) => ({ title, url }));
   }
 
-  add(url: string, title: string | undefined): void {
+  addLink(url: string, title: string | undefined): void {
     if (this.#titles.size >= maxLinks || this.#titles.has(url)) return;
     if (url.length > maxUrlLength || !/^https?:\/\/[^\s\p{C}]+$/u.test(url) || !URL.canParse(url)) return;
     const line = wellFormed(title ?? '')
@@ -103,7 +103,7 @@ class Links {
     if (typeof value !== 'object' || value === null || depth > maxDepth || this.#valuesLeft-- <= 0) return;
     const { url, link, href, title, name } = value as Readonly<Record<string, unknown>>;
     const target = [url, link, href].find(isString);
-    if (target !== undefined) this.add(target, [title, name].find(isString));
+    if (target !== undefined) this.addLink(target, [title, name].find(isString));
     for (const key in value) {
       if (this.#valuesLeft <= 0 || this.#titles.size >= maxLinks) return;
       this.addFrom((value as Readonly<Record<string, unknown>>)[key], depth + 1);
@@ -124,7 +124,7 @@ class Links {
       title = titleLine.exec(line)?.[1] ?? title;
       for (const { 0: url, index } of line.matchAll(bareUrl)) {
         const label = labelBefore(line, index);
-        this.add(url.replace(/[.,;:!?]{1,9}$/, ''), label ?? title);
+        this.addLink(url.replace(/[.,;:!?]{1,9}$/, ''), label ?? title);
         if (label === undefined) title = undefined;
       }
       if (this.#titles.size >= maxLinks) return;

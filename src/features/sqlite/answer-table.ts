@@ -38,7 +38,7 @@ export class AnswerTable {
     this.#shares = null;
   }
 
-  find({ client, key }: ClientKey, at: number): FoundAnswer | null {
+  findAnswer({ client, key }: ClientKey, at: number): FoundAnswer | null {
     const row = this.#sql.get(
       `SELECT digest, answer, length(body) AS bytes, substr(body, 1, ${recordedPieceBytes}) AS piece
        FROM idempotency WHERE client = ? AND name = ? AND created_at > ?`,
@@ -48,7 +48,7 @@ export class AnswerTable {
   }
 
   /** Reads a piece of the recorded body. */
-  read({ client, key }: ClientKey, digest: string, from: number): string {
+  readAnswer({ client, key }: ClientKey, digest: string, from: number): string {
     const row = this.#sql.get(
       `SELECT substr(body, ?, ${recordedPieceBytes}) AS piece FROM idempotency
        WHERE client = ? AND name = ? AND digest = ?`,
@@ -67,14 +67,14 @@ export class AnswerTable {
   }
 
   /** Stores an answer. Returns whether others were evicted for it. */
-  add({ client, key }: ClientKey, { digest, answer }: AnswerOfKey, at: number): boolean {
+  addAnswer({ client, key }: ClientKey, { digest, answer }: AnswerOfKey, at: number): boolean {
     const { body: text, ...head } = answer;
     const body = Buffer.from(text);
     this.#sql.run(
       `INSERT OR REPLACE INTO idempotency (client, name, digest, created_at, answer, body) VALUES (?, ?, ?, ?, ?, ?)`,
       ...[client, key, digest, at, JSON.stringify(head), body],
     );
-    const evicted = this.#known().add({ client, key, bodyBytes: body.length, recordedAt: at });
+    const evicted = this.#known().addEntry({ client, key, bodyBytes: body.length, recordedAt: at });
     for (const each of evicted) {
       this.#sql.run('DELETE FROM idempotency WHERE client = ? AND name = ?', each.client, each.key);
     }
@@ -82,8 +82,8 @@ export class AnswerTable {
   }
 
   /** Removes expired answers. Returns whether there were any. */
-  expire(at: number): boolean {
-    this.#known().expire(at);
+  expireAnswers(at: number): boolean {
+    this.#known().expireEntries(at);
     const query = 'DELETE FROM idempotency WHERE created_at <= ? RETURNING 1 AS one';
     return this.#sql.all(query, at - answerTtlMs).length > 0;
   }
@@ -94,7 +94,7 @@ export class AnswerTable {
     const query = 'SELECT client, name, created_at, length(body) AS bytes FROM idempotency ORDER BY created_at';
     for (const { client, name, created_at: recordedAt, bytes } of rowsOfClients(this.#sql.all(query))) {
       const entry = { client: client as ClientText, key: String(name), bodyBytes: Number(bytes) };
-      this.#shares.add({ ...entry, recordedAt: Number(recordedAt) });
+      this.#shares.addEntry({ ...entry, recordedAt: Number(recordedAt) });
     }
     return this.#shares;
   }

@@ -31,7 +31,7 @@ const diskFailure = /^(disk I\/O error|the disk has not answered)/;
 /** Limit for closing. The service exits after it, even if the disk does not answer. */
 const closeLimitMs = 5000;
 
-export type StoreThread = Pick<SqliteThread, 'ask' | 'close'>;
+export type StoreThread = Pick<SqliteThread, 'ask' | 'closeThread'>;
 
 /** A call that undoes or completes a write with an unknown outcome, after the caller got an error. */
 export interface Settlement {
@@ -87,7 +87,7 @@ export class SqliteClient {
    * Runs a start step. If it fails with a PassingFault or exceeds its limit, the file is down, and the step is repeated
    * until it succeeds; later steps follow it. Rejects with any other error.
    */
-  async begin(step: () => Promise<void>, limitMs: number | null = null): Promise<void> {
+  async runStartStep(step: () => Promise<void>, limitMs: number | null = null): Promise<void> {
     const once = shared(step);
     this.#steps = [...this.#steps, once];
     if (this.#steps.length > 1) return;
@@ -147,7 +147,7 @@ export class SqliteClient {
   }
 
   /** Runs a call of a start step. Rejects with a StoreFault. */
-  read<R>(call: TableCall<R>): Promise<R> {
+  readStored<R>(call: TableCall<R>): Promise<R> {
     return this.#askLong('restore', call, (reason) => {
       const Fault = diskFailure.test(reason) ? PassingFault : StoreFault;
       return new Fault(`the stored data cannot be read: ${reason}`);
@@ -174,13 +174,13 @@ export class SqliteClient {
   }
 
   /** Closes the file. Resolves with false if the disk hangs: then only SIGKILL ends the thread. */
-  async close(): Promise<boolean> {
+  async closeFile(): Promise<boolean> {
     this.#state = 'closed';
     this.#stopProbe();
     this.#stopTidy?.();
     this.#settle().catch(() => {});
     return withLimit(
-      this.#thread.close().then(() => true),
+      this.#thread.closeThread().then(() => true),
       closeLimitMs,
       this.clock,
       () => false,

@@ -29,7 +29,7 @@ export class ConversationTable {
   }
 
   /** Writes a change; `at` is wall-clock time in milliseconds. Throws `NoSuchConversation`. */
-  commit(change: ConversationChange, at: number): void {
+  commitChange(change: ConversationChange, at: number): void {
     if (change.type === 'fork') return this.#fork(change);
     if (change.type === 'title') return this.#rename(change.id, change.title);
     const { id, messageCount, user, assistant, images, figures, totalTokens } = change;
@@ -96,29 +96,29 @@ export class ConversationTable {
     if (change.type === 'title') {
       return void this.#sql.run('UPDATE conversations SET title = ? WHERE id = ?', change.previous, change.id);
     }
-    if (change.type === 'fork' || change.messageCount === 2) return this.remove([change.id]);
+    if (change.type === 'fork' || change.messageCount === 2) return this.removeConversations([change.id]);
     this.#sql.run(
       'DELETE FROM turns WHERE conversation = (SELECT key FROM conversations WHERE id = ?) AND number = ?',
       ...[change.id, change.messageCount / 2],
     );
   }
 
-  remove(ids: readonly string[]): void {
+  removeConversations(ids: readonly string[]): void {
     for (const id of ids) this.#sql.run('DELETE FROM conversations WHERE id = ?', id);
   }
 
-  /** Starts a restore of the conversations that were active after time `after`. `expire` removes the others. */
+  /** Starts a restore of the conversations that were active after time `after`. `expireConversations` removes the others. */
   beginRestore(after: number): void {
     const query = 'SELECT key FROM conversations WHERE last_activity_at > ? ORDER BY activity DESC';
     this.#toRestore = this.#sql.all(query, after).map(({ key }) => Number(key));
   }
 
-  expire(after: number): void {
+  expireConversations(after: number): void {
     this.#sql.run('DELETE FROM conversations WHERE last_activity_at <= ?', after);
   }
 
   /** Returns the next piece of conversations; empty at the end. */
-  restore(): StoredConversation[] {
+  restoreConversations(): StoredConversation[] {
     const piece: StoredConversation[] = [];
     for (let bytes = 0; bytes < pieceBytes && piece.length < pieceCount; ) {
       const key = this.#toRestore.pop();

@@ -24,7 +24,7 @@ export class DeclaredTables {
     this.#sql = sql;
   }
 
-  add(table: StoreTable, row: TableRow): AddedRow {
+  addRow(table: StoreTable, row: TableRow): AddedRow {
     const { name } = table;
     const { id, client, createdAt, nextAt } = row;
     this.#expire(table, createdAt);
@@ -47,14 +47,14 @@ export class DeclaredTables {
     return due.map(rowOf);
   }
 
-  update({ name }: StoreTable, row: TableRow): void {
+  updateRow({ name }: StoreTable, row: TableRow): void {
     this.#sql.run(
       `UPDATE ${name} SET next_at = ?, record = ? WHERE id = ?`,
       ...[row.nextAt, JSON.stringify(row), row.id],
     );
   }
 
-  list({ name }: StoreTable, limit: number): TableRow[] {
+  listRows({ name }: StoreTable, limit: number): TableRow[] {
     return this.#sql.all(`SELECT record FROM ${name} ORDER BY number DESC LIMIT ?`, limit).map(rowOf);
   }
 
@@ -62,7 +62,7 @@ export class DeclaredTables {
    * Removes the ended rows of these tables after their time. Removes also old rows of tables that an earlier version or
    * a removed feature has declared, because nobody else would.
    */
-  expire(tables: readonly StoreTable[], now: number): boolean {
+  expireRows(tables: readonly StoreTable[], now: number): boolean {
     const known = tables.map(({ name }) => name);
     const others = this.#declaredOnce().filter((name) => !known.includes(name));
     const counts = [

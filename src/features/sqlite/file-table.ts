@@ -42,7 +42,7 @@ export class FileTable {
     return { files: Number(row?.files), bytes: Number(row?.bytes) };
   }
 
-  create(file: StoredFile): void {
+  createFile(file: StoredFile): void {
     const { id, client, holder, purpose, createdAt, expiresAt } = file;
     this.#sql.run(
       `INSERT INTO files (id, client, holder, purpose, record, bytes, lines, is_whole, created_at, expires_at)
@@ -51,7 +51,7 @@ export class FileTable {
     );
   }
 
-  append(pieces: readonly ReceivedPiece[]): void {
+  appendPieces(pieces: readonly ReceivedPiece[]): void {
     for (const { id, data } of pieces) {
       const row = this.#sql.get('SELECT number, bytes FROM files WHERE id = ?', id);
       if (row === undefined || data.length === 0) continue;
@@ -65,7 +65,7 @@ export class FileTable {
     }
   }
 
-  complete(id: string, { purpose, lines, expiresAt }: CompletedFile): boolean {
+  completeFile(id: string, { purpose, lines, expiresAt }: CompletedFile): boolean {
     const done = this.#sql.get(
       'UPDATE files SET is_whole = 1, purpose = ?, lines = ?, expires_at = ? WHERE id = ? RETURNING number',
       ...[purpose, lines, expiresAt, id],
@@ -73,12 +73,12 @@ export class FileTable {
     return done !== undefined;
   }
 
-  find(id: string, client: ClientText): StoredFile | null {
+  findFile(id: string, client: ClientText): StoredFile | null {
     const row = this.#sql.get(`SELECT ${fileColumns} FROM files WHERE id = ? AND client = ?`, id, client);
     return row === undefined ? null : fileOf(row);
   }
 
-  read(id: string, from: number): Uint8Array {
+  readPiece(id: string, from: number): Uint8Array {
     const file = '(SELECT number FROM files WHERE id = ?)';
     const rows = this.#sql.all(
       `SELECT start, data FROM file_pieces WHERE file = ${file} AND start >= coalesce((
@@ -97,17 +97,17 @@ export class FileTable {
     return Buffer.concat(pieces);
   }
 
-  list(order: PageOrder, purposes: readonly FilePurpose[]): StoredPage<StoredFile> {
+  listFiles(order: PageOrder, purposes: readonly FilePurpose[]): StoredPage<StoredFile> {
     const more = `is_whole = 1 AND purpose IN (${purposes.map(() => '?').join()})`;
     return this.#page('files', fileColumns, order, more, purposes, fileOf);
   }
 
-  remove(id: string): void {
+  removeFile(id: string): void {
     this.#sql.run('DELETE FROM files WHERE id = ?', id);
   }
 
   /** Returns whether anything was removed. */
-  expire(now: number, brokenBefore: number): boolean {
+  expireFiles(now: number, brokenBefore: number): boolean {
     const removed = [
       ...this.#sql.all(
         `DELETE FROM files WHERE (expires_at <= ? OR (is_whole = 0 AND created_at < ?)) AND NOT EXISTS (
@@ -177,7 +177,7 @@ export class FileTable {
       ...[JSON.stringify(progress), progress.status, progress.removeAt ?? null, id],
     );
     if (row === undefined) return 'lost';
-    this.append(results);
+    this.appendPieces(results);
     return row.cancel_at === null ? null : Number(row.cancel_at);
   }
 

@@ -38,7 +38,7 @@ export class JobTable {
    * Marks a queued job as running. Returns whether it started now, or was started before by the same service. `run`
    * identifies the service.
    */
-  start(id: string, at: number, run: string): boolean {
+  startJob(id: string, at: number, run: string): boolean {
     const started = this.#sql.get(
       `UPDATE jobs SET status = 'running', started_at = coalesce(started_at, ?), run = ?, request = NULL
        WHERE id = ? AND (status = 'queued' OR (status = 'running' AND run = ?)) RETURNING number`,
@@ -47,7 +47,7 @@ export class JobTable {
     return started !== undefined;
   }
 
-  end(id: string, { status, endedAt, end }: EndedJob, texts: readonly JobText[]): void {
+  endJob(id: string, { status, endedAt, end }: EndedJob, texts: readonly JobText[]): void {
     const ended = this.#sql.get(
       `UPDATE jobs SET status = ?, ended_at = ?, job_end = ?, request = NULL WHERE id = ? RETURNING number`,
       ...[status, endedAt, JSON.stringify(end), id],
@@ -59,7 +59,7 @@ export class JobTable {
     }
   }
 
-  find(id: string, client: ClientText | null): JobRecord | null {
+  findJob(id: string, client: ClientText | null): JobRecord | null {
     const row = this.#sql.get(`SELECT ${columns} FROM jobs WHERE id = ? AND client = coalesce(?, client)`, id, client);
     return row === undefined ? null : (recordsOf([row])[0] ?? null);
   }
@@ -69,11 +69,11 @@ export class JobTable {
     return request === null ? null : (JSON.parse(String(request)) as JobRequest);
   }
 
-  remove(id: string): void {
+  removeJob(id: string): void {
     this.#sql.run('DELETE FROM jobs WHERE id = ?', id);
   }
 
-  text(id: string, from: number): string {
+  readText(id: string, from: number): string {
     const row = this.#sql.get(
       `SELECT start, text FROM job_texts WHERE job = (SELECT number FROM jobs WHERE id = ?) AND start <= ?
        ORDER BY start DESC LIMIT 1`,
@@ -87,11 +87,11 @@ export class JobTable {
   }
 
   /** Removes jobs that ended before time `before`. Returns whether there were any. */
-  expire(before: number): boolean {
+  expireJobs(before: number): boolean {
     return this.#sql.all('DELETE FROM jobs WHERE ended_at < ? RETURNING number', before).length > 0;
   }
 
-  list({ client, status, before, limit }: JobListOrder): JobPage {
+  listJobs({ client, status, before, limit }: JobListOrder): JobPage {
     const rows = this.#sql.all(
       `SELECT ${columns} FROM jobs WHERE ${client === null ? '' : 'client = ? AND '}number < ? AND (? IS NULL OR status = ?)
        ORDER BY number DESC LIMIT ?`,
@@ -103,7 +103,7 @@ export class JobTable {
   }
 
   /** Reads the next queued jobs, and the number of the last one, after which the next call continues. */
-  queued(after: number): { readonly jobs: readonly AcceptedJob[]; readonly last: number } {
+  queuedJobs(after: number): { readonly jobs: readonly AcceptedJob[]; readonly last: number } {
     const rows = this.#sql.all(
       `SELECT number, id, title, form, request, created_at FROM jobs WHERE status = 'queued' AND number > ?
        ORDER BY number LIMIT ${pieceCount}`,

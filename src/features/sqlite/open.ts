@@ -22,7 +22,7 @@ export async function openSqlite(path: string, { tables, clock, onHang }: StoreP
   const store = new SqliteStore(path, thread, tables, clock, onHang);
   await store.open(async () => {
     await prepareFile(path);
-    await thread.start();
+    await thread.startThread();
   });
   return { store, hosts: null };
 }
@@ -37,13 +37,13 @@ export async function openOffline(path: string, clock: Clock, purpose: 'read' | 
     if (fault !== null) throw new StoreFault(fault);
     await checkThere(path);
     const thread = new SqliteThread(path, [], null);
-    await thread.start();
+    await thread.startThread();
     const client = new SqliteClient(thread, clock);
     const upkeep = new SqliteUpkeep(path, client);
     try {
       if (purpose === 'purge') await checkCurrent(upkeep, path);
     } catch (error) {
-      await client.close();
+      await client.closeFile();
       throw error;
     }
     return {
@@ -51,7 +51,7 @@ export async function openOffline(path: string, clock: Clock, purpose: 'read' | 
       verify: (lifetimes) => upkeep.verify(lifetimes),
       purge: (name) => purgeAll(upkeep, name),
       copies: () => upkeep.copies(),
-      close: () => client.close(),
+      close: () => client.closeFile(),
     };
   } catch (error) {
     if (error instanceof HeldFault) return null;

@@ -41,7 +41,7 @@ export class ResponseTable {
     this.#index = null;
   }
 
-  put(node: ResponseNode, limits: ResponseLimits): ResponseChange<PutVerdict> {
+  putResponse(node: ResponseNode, limits: ResponseLimits): ResponseChange<PutVerdict> {
     const { id, client, previous, createdAt, head } = node;
     const { messages, body, bytes, weight } = written(node, limits);
     const { verdict, evicted: gone } = this.#known.put({ id, client, previous, createdAt, bytes, weight }, limits);
@@ -55,34 +55,34 @@ export class ResponseTable {
     return this.#changed(verdict, gone);
   }
 
-  read(key: ResponseKey, from: number, after: number, part: ResponsePart): BodyPiece | null {
+  readBody(key: ResponseKey, from: number, after: number, part: ResponsePart): BodyPiece | null {
     if (!this.#known.has(key, after)) return null;
     const query = `SELECT substr(${part}, ?, ?) AS piece, length(${part}) AS bytes FROM responses WHERE id = ?`;
     const row = this.#sql.get(query, from + 1, responsePieceBytes, key.id);
     return row === undefined ? null : { text: pieceOf(row.piece as Uint8Array), bytes: Number(row.bytes) };
   }
 
-  head(key: ResponseKey, after: number): string | null {
+  readHead(key: ResponseKey, after: number): string | null {
     if (this.#known.chain(key, after).length === 0) return null;
     return String(this.#sql.get('SELECT head FROM responses WHERE id = ?', key.id)?.head ?? '');
   }
 
-  text(key: ResponseKey, after: number): Message[] | null {
+  readMessages(key: ResponseKey, after: number): Message[] | null {
     const chain = this.#known.chain(key, after).toReversed();
     if (chain.length === 0) return null;
     const rows = chain.map((id) => this.#sql.get('SELECT messages FROM responses WHERE id = ?', id));
     return rows.flatMap((row) => JSON.parse(textOf(row?.messages)) as Message[]);
   }
 
-  remove(key: ResponseKey): ResponseChange<boolean> {
-    const removed = this.#known.remove(key);
+  removeResponse(key: ResponseKey): ResponseChange<boolean> {
+    const removed = this.#known.removeHead(key);
     if (removed?.length === 0) this.#sql.run('UPDATE responses SET body = NULL WHERE id = ?', key.id);
     const change = this.#changed(removed !== null, removed ?? []);
     return { ...change, hasRemoved: change.result };
   }
 
-  expire(after: number): ResponseChange<null> {
-    return this.#changed(null, this.#known.expire(after));
+  expireResponses(after: number): ResponseChange<null> {
+    return this.#changed(null, this.#known.expireHeads(after));
   }
 
   #changed<R>(result: R, removedIds: readonly string[]): ResponseChange<R> {
@@ -95,7 +95,7 @@ export class ResponseTable {
     const query = `SELECT id, client, previous, created_at, bytes, weight, body IS NULL AS is_removed
                    FROM responses ORDER BY number`;
     this.#index = new ResponseIndex();
-    this.#index.restore(rowsOfClients(this.#sql.all(query)).map(headOf));
+    this.#index.restoreHeads(rowsOfClients(this.#sql.all(query)).map(headOf));
     return this.#index;
   }
 }

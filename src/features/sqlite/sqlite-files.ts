@@ -30,39 +30,39 @@ export class SqliteFiles implements FileStore {
     return this.#ask(call('files', 'usageOf', holder));
   }
 
-  create(file: StoredFile): Promise<void> {
-    return this.#ask(call('files', 'create', file));
+  createFile(file: StoredFile): Promise<void> {
+    return this.#ask(call('files', 'createFile', file));
   }
 
-  append(pieces: readonly Appended[]): Promise<void> {
-    return this.#ask(call('files', 'append', pieces));
+  appendPieces(pieces: readonly Appended[]): Promise<void> {
+    return this.#ask(call('files', 'appendPieces', pieces));
   }
 
-  complete(id: string, whole: CompletedFile): Promise<boolean> {
-    return this.#ask(call('files', 'complete', id, whole));
+  completeFile(id: string, whole: CompletedFile): Promise<boolean> {
+    return this.#ask(call('files', 'completeFile', id, whole));
   }
 
-  find(id: string, client: ClientText): Promise<StoredFile | null> {
-    return this.#ask(call('files', 'find', id, client));
+  findFile(id: string, client: ClientText): Promise<StoredFile | null> {
+    return this.#ask(call('files', 'findFile', id, client));
   }
 
-  async read(id: string, from: number): Promise<Buffer> {
-    const { buffer, byteOffset, length } = await this.#ask(call('files', 'read', id, from));
+  async readPiece(id: string, from: number): Promise<Buffer> {
+    const { buffer, byteOffset, length } = await this.#ask(call('files', 'readPiece', id, from));
     return Buffer.from(buffer, byteOffset, length);
   }
 
-  list(order: PageOrder, purposes: readonly FilePurpose[]): Promise<StoredPage<StoredFile>> {
-    return this.#ask(call('files', 'list', order, purposes));
+  listFiles(order: PageOrder, purposes: readonly FilePurpose[]): Promise<StoredPage<StoredFile>> {
+    return this.#ask(call('files', 'listFiles', order, purposes));
   }
 
-  async remove(id: string): Promise<void> {
-    await this.#ask(call('files', 'remove', id));
+  async removeFile(id: string): Promise<void> {
+    await this.#ask(call('files', 'removeFile', id));
     this.#client.tidySoon();
   }
 
-  async expire(now: number, brokenBefore: number): Promise<void> {
+  async expireFiles(now: number, brokenBefore: number): Promise<void> {
     if (!this.#client.isUp) return;
-    if (await this.#ask(call('files', 'expire', now, brokenBefore))) this.#client.tidySoon();
+    if (await this.#ask(call('files', 'expireFiles', now, brokenBefore))) this.#client.tidySoon();
   }
 
   addBatch(batch: StoredBatch): Promise<void> {

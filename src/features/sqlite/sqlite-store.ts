@@ -92,11 +92,11 @@ export class SqliteStore implements FullStore {
    * Opens the file. Repeats `openFile` each second while it fails with a PassingFault. Rejects with any other error.
    */
   open(openFile: () => Promise<void>): Promise<void> {
-    return this.#client.begin(openFile, openLimitMs);
+    return this.#client.runStartStep(openFile, openLimitMs);
   }
 
   restore(takeOver: () => Promise<void>): Promise<void> {
-    return this.#client.begin(takeOver);
+    return this.#client.runStartStep(takeOver);
   }
 
   /** Runs the open removals if possible, then closes the file. */
@@ -104,7 +104,7 @@ export class SqliteStore implements FullStore {
     if (this.#isClosed) return;
     this.#isClosed = true;
     if (this.isUp) await this.conversations.forgetAll();
-    if (!(await this.#client.close())) this.#onHang();
+    if (!(await this.#client.closeFile())) this.#onHang();
   }
 }
 
@@ -124,9 +124,9 @@ class SqliteConversations implements ConversationJournal {
     this.#client = client;
   }
 
-  async *restore(after: number): AsyncGenerator<StoredConversation> {
-    const readNext = () => this.#client.read(call('conversations', 'restore'));
-    await this.#client.read(call('conversations', 'beginRestore', after));
+  async *restoreConversations(after: number): AsyncGenerator<StoredConversation> {
+    const readNext = () => this.#client.readStored(call('conversations', 'restoreConversations'));
+    await this.#client.readStored(call('conversations', 'beginRestore', after));
     let next = readNext();
     for (;;) {
       const piece = await next;
@@ -138,11 +138,11 @@ class SqliteConversations implements ConversationJournal {
     void this.forgetAll();
   }
 
-  async commit(change: ConversationChange): Promise<void> {
+  async commitChange(change: ConversationChange): Promise<void> {
     const isBeingRemoved = this.#removing.has(change.id);
     const undo = { call: call('conversations', 'undo', change), settled: () => this.#client.tidySoon() };
     try {
-      await this.#client.ask('commit', call('conversations', 'commit', change, this.#client.clock.now()), undo);
+      await this.#client.ask('commit', call('conversations', 'commitChange', change, this.#client.clock.now()), undo);
     } catch (error) {
       if (change.type === 'fork' || !isGone(error)) throw error;
       if (isBeingRemoved && change.type === 'title') throw error;
@@ -152,8 +152,8 @@ class SqliteConversations implements ConversationJournal {
     }
   }
 
-  async remove(id: string, late: () => void = () => {}): Promise<void> {
-    const removal = call('conversations', 'remove', [id]);
+  async removeConversation(id: string, late: () => void = () => {}): Promise<void> {
+    const removal = call('conversations', 'removeConversations', [id]);
     const settled = () => {
       late();
       this.#client.tidySoon();
@@ -185,12 +185,15 @@ class SqliteConversations implements ConversationJournal {
 
   /** Stops at a failure; the remaining removals run when the store is up again. */
   async #forgetInPieces(): Promise<void> {
-    if (this.#expired !== null && (await this.#isRemoved(call('conversations', 'expire', this.#expired)))) {
+    if (
+      this.#expired !== null &&
+      (await this.#isRemoved(call('conversations', 'expireConversations', this.#expired)))
+    ) {
       this.#expired = null;
     }
     while (this.#toForget.size > 0 && this.#client.isUp) {
       const ids = [...this.#toForget].slice(0, maxForgotten);
-      if (!(await this.#isRemoved(call('conversations', 'remove', ids)))) return;
+      if (!(await this.#isRemoved(call('conversations', 'removeConversations', ids)))) return;
       for (const id of ids) this.#toForget.delete(id);
     }
   }
@@ -220,50 +223,50 @@ class SqliteJobs implements JobStore {
 
   /** Stores a job. With an unknown outcome, the job is removed again, because the caller gets an error. */
   async accept(job: AcceptedJob): Promise<void> {
-    const undo = { call: call('jobs', 'remove', job.id), settled: () => this.#client.tidySoon() };
+    const undo = { call: call('jobs', 'removeJob', job.id), settled: () => this.#client.tidySoon() };
     await this.#client.ask('job', call('jobs', 'accept', job), undo);
   }
 
-  start(id: string, at: number): Promise<boolean> {
-    return this.#client.ask('job', call('jobs', 'start', id, at, this.#run));
+  startJob(id: string, at: number): Promise<boolean> {
+    return this.#client.ask('job', call('jobs', 'startJob', id, at, this.#run));
   }
 
-  async end(id: string, ended: EndedJob, { blocks }: LoggedText): Promise<boolean> {
+  async endJob(id: string, ended: EndedJob, { blocks }: LoggedText): Promise<boolean> {
     const texts = blocks.map(({ start, text }) => ({ start, text }));
-    await this.#client.ask('job', call('jobs', 'end', id, ended, texts));
+    await this.#client.ask('job', call('jobs', 'endJob', id, ended, texts));
     this.#client.tidySoon();
     return true;
   }
 
-  find(id: string, client: ClientText): Promise<JobRecord | null> {
-    return this.#client.ask('job', call('jobs', 'find', id, client));
+  findJob(id: string, client: ClientText): Promise<JobRecord | null> {
+    return this.#client.ask('job', call('jobs', 'findJob', id, client));
   }
 
   request(id: string): Promise<JobRequest | null> {
     return this.#client.ask('job', call('jobs', 'request', id));
   }
 
-  text(id: string, from: number): Promise<string> {
-    return this.#client.ask('job', call('jobs', 'text', id, from));
+  readText(id: string, from: number): Promise<string> {
+    return this.#client.ask('job', call('jobs', 'readText', id, from));
   }
 
-  list(order: JobListOrder): Promise<JobPage> {
-    return this.#client.ask('job', call('jobs', 'list', order));
+  listJobs(order: JobListOrder): Promise<JobPage> {
+    return this.#client.ask('job', call('jobs', 'listJobs', order));
   }
 
-  async remove(id: string): Promise<void> {
-    await this.#client.ask('job', call('jobs', 'remove', id));
+  async removeJob(id: string): Promise<void> {
+    await this.#client.ask('job', call('jobs', 'removeJob', id));
     this.#client.tidySoon();
   }
 
-  async expire(before: number): Promise<void> {
-    if (await this.#client.ask('job', call('jobs', 'expire', before))) this.#client.tidySoon();
+  async expireJobs(before: number): Promise<void> {
+    if (await this.#client.ask('job', call('jobs', 'expireJobs', before))) this.#client.tidySoon();
   }
 
-  async *restore(at: number): AsyncGenerator<AcceptedJob> {
-    for (const job of await this.#client.read(call('jobs', 'endLost', at))) this.onLost(job);
+  async *restoreJobs(at: number): AsyncGenerator<AcceptedJob> {
+    for (const job of await this.#client.readStored(call('jobs', 'endLost', at))) this.onLost(job);
     for (let after = 0; ; ) {
-      const { jobs, last } = await this.#client.read(call('jobs', 'queued', after));
+      const { jobs, last } = await this.#client.readStored(call('jobs', 'queuedJobs', after));
       if (jobs.length === 0) return;
       yield* jobs;
       after = last;
@@ -281,16 +284,16 @@ class SqliteUsage implements UsageStore {
     this.#client = client;
   }
 
-  async *restore(): AsyncGenerator<UsageDelta> {
-    yield* await this.#client.read(call('usage', 'read'));
+  async *restoreUsage(): AsyncGenerator<UsageDelta> {
+    yield* await this.#client.readStored(call('usage', 'readUsage'));
   }
 
-  async add(rows: readonly UsageDelta[]): Promise<void> {
+  async addUsage(rows: readonly UsageDelta[]): Promise<void> {
     const batch = this.#batches.get(rows) ?? randomUUID();
     this.#batches.set(rows, batch);
     const now = this.#client.clock.now();
     const ages = { firstDay: firstDay(now), firstMonth: firstMonth(now) };
-    await this.#client.ask('usage', call('usage', 'add', batch, rows, ages));
+    await this.#client.ask('usage', call('usage', 'addUsage', batch, rows, ages));
   }
 }
 
@@ -303,12 +306,12 @@ class SqliteAnswers implements AnswerStore {
 
   /** Reads the recorded answer, also while writes fail: reads may still work. */
   async claimOrFind(key: ClientKey, _digest: string, at: number): Promise<KnownKey> {
-    const found = await this.#client.ask('answer', call('answers', 'find', key, at));
+    const found = await this.#client.ask('answer', call('answers', 'findAnswer', key, at));
     return found === null ? { type: 'free' } : { type: 'answered', ...found };
   }
 
-  read(key: ClientKey, digest: string, from: number): Promise<string> {
-    return this.#client.ask('answer', call('answers', 'read', key, digest, from));
+  readAnswer(key: ClientKey, digest: string, from: number): Promise<string> {
+    return this.#client.ask('answer', call('answers', 'readAnswer', key, digest, from));
   }
 
   readById(client: ClientText, id: string, from: number): Promise<RecordedBegin | null> {
@@ -318,18 +321,18 @@ class SqliteAnswers implements AnswerStore {
   /** Stores an answer. With an unknown outcome the answer may remain, because the client got the same one. */
   async keep(key: ClientKey, answer: AnswerOfKey, at: number): Promise<void> {
     if (!this.#client.isUp) throw new Error('the store is unavailable');
-    if (await this.#client.ask('answer', call('answers', 'add', key, answer, at))) this.#client.tidySoon();
+    if (await this.#client.ask('answer', call('answers', 'addAnswer', key, answer, at))) this.#client.tidySoon();
   }
 
-  release(): void {}
+  releaseKey(): void {}
 
-  expire(at: number): void {
+  expireAnswers(at: number): void {
     if (this.#client.isUp) void this.#expire(at);
   }
 
   /** Removes expired answers. A failure is ignored: the next call tries again. */
   async #expire(at: number): Promise<void> {
-    const isRemoved = await this.#client.ask('answer', call('answers', 'expire', at)).catch(() => false);
+    const isRemoved = await this.#client.ask('answer', call('answers', 'expireAnswers', at)).catch(() => false);
     if (isRemoved) this.#client.tidySoon();
   }
 }
@@ -348,28 +351,28 @@ class SqliteResponses implements ResponseStore {
   }
 
   /** Stores a response. With an unknown outcome the response may remain. */
-  put(node: ResponseNode, limits: ResponseLimits): Promise<PutVerdict> {
-    return this.#change(call('responses', 'put', node, limits));
+  putResponse(node: ResponseNode, limits: ResponseLimits): Promise<PutVerdict> {
+    return this.#change(call('responses', 'putResponse', node, limits));
   }
 
-  read(key: ResponseKey, from: number, after: number, part: ResponsePart = 'body'): Promise<BodyPiece | null> {
-    return this.#client.ask('response', call('responses', 'read', key, from, after, part));
+  readBody(key: ResponseKey, from: number, after: number, part: ResponsePart = 'body'): Promise<BodyPiece | null> {
+    return this.#client.ask('response', call('responses', 'readBody', key, from, after, part));
   }
 
-  head(key: ResponseKey, after: number): Promise<string | null> {
-    return this.#client.ask('response', call('responses', 'head', key, after));
+  readHead(key: ResponseKey, after: number): Promise<string | null> {
+    return this.#client.ask('response', call('responses', 'readHead', key, after));
   }
 
-  text(key: ResponseKey, after: number): Promise<readonly Message[] | null> {
-    return this.#client.ask('response', call('responses', 'text', key, after));
+  readMessages(key: ResponseKey, after: number): Promise<readonly Message[] | null> {
+    return this.#client.ask('response', call('responses', 'readMessages', key, after));
   }
 
-  remove(key: ResponseKey): Promise<boolean> {
-    return this.#change(call('responses', 'remove', key));
+  removeResponse(key: ResponseKey): Promise<boolean> {
+    return this.#change(call('responses', 'removeResponse', key));
   }
 
-  async expire(after: number): Promise<void> {
-    if (this.#client.isUp) await this.#change(call('responses', 'expire', after));
+  async expireResponses(after: number): Promise<void> {
+    if (this.#client.isUp) await this.#change(call('responses', 'expireResponses', after));
   }
 
   async #change<R>(change: TableCall<ResponseChange<R>>): Promise<R> {
@@ -390,20 +393,20 @@ class SqliteTable implements TableStore {
     this.#table = table;
   }
 
-  add(row: TableRow): Promise<AddedRow> {
-    return this.#ask(call('declared', 'add', this.#table, row));
+  addRow(row: TableRow): Promise<AddedRow> {
+    return this.#ask(call('declared', 'addRow', this.#table, row));
   }
 
   take(now: number, until: number, limit: number): Promise<readonly TableRow[]> {
     return this.#ask(call('declared', 'take', this.#table, now, until, limit));
   }
 
-  update(row: TableRow): Promise<void> {
-    return this.#ask(call('declared', 'update', this.#table, row));
+  updateRow(row: TableRow): Promise<void> {
+    return this.#ask(call('declared', 'updateRow', this.#table, row));
   }
 
-  list(limit: number): Promise<readonly TableRow[]> {
-    return this.#ask(call('declared', 'list', this.#table, limit));
+  listRows(limit: number): Promise<readonly TableRow[]> {
+    return this.#ask(call('declared', 'listRows', this.#table, limit));
   }
 
   #ask<R>(tableCall: TableCall<R>): Promise<R> {

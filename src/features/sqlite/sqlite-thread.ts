@@ -43,7 +43,7 @@ export class SqliteThread {
   }
 
   /** Opens the file. Rejects with a StoreFault. */
-  async start(): Promise<void> {
+  async startThread(): Promise<void> {
     await this.#running();
   }
 
@@ -59,7 +59,7 @@ export class SqliteThread {
     return (await promise) as R;
   }
 
-  async close(): Promise<void> {
+  async closeThread(): Promise<void> {
     this.#isClosed = true;
     const worker = await this.#worker?.catch(() => null);
     this.#worker = null;

@@ -87,7 +87,7 @@ export class SqliteUpkeep implements FullUpkeep {
 
   async expireRows(now: number): Promise<void> {
     if (!this.#client.isUp) return;
-    if (await this.#client.ask('file', call('declared', 'expire', this.#tables, now))) this.#client.tidySoon();
+    if (await this.#client.ask('file', call('declared', 'expireRows', this.#tables, now))) this.#client.tidySoon();
   }
 
   copies(): Promise<string[]> {

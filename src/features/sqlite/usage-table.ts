@@ -20,14 +20,14 @@ export class UsageTable {
   }
 
   /** Adds the rows of a batch, unless the file already contains this batch. Adds older days to their months. */
-  add(batch: string, rows: readonly UsageDelta[], ages: UsageAges): void {
+  addUsage(batch: string, rows: readonly UsageDelta[], ages: UsageAges): void {
     if (this.#sql.get('SELECT id FROM usage_batches WHERE batch = ?', batch) !== undefined) return;
     for (const row of rows) this.#add(row);
     if (ages.firstDay !== this.#firstDay) this.#limit(ages);
     this.#sql.run('INSERT OR REPLACE INTO usage_batches VALUES (1, ?)', batch);
   }
 
-  read(): UsageDelta[] {
+  readUsage(): UsageDelta[] {
     return deltasOf(this.#sql.all('SELECT * FROM usage ORDER BY day'));
   }
 

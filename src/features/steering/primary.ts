@@ -24,7 +24,7 @@ export function steeringPart(parts: SteeringParts) {
   const handlers: Handlers<typeof calls> = {
     findTurn: async ({ text, interrupt, key, ...place }) => {
       const nextId = nextTurnId(place, { text, interrupt, key });
-      const known = nextId === null ? null : await repeated.find(nextId, place.client);
+      const known = nextId === null ? null : await repeated.findMessage(nextId, place.client);
       if (known !== null) return known;
       const job = await openJobAt(place, parts);
       if (job === null) throw turnEnded(place, parts);

@@ -27,7 +27,7 @@ export class RepeatedMessages {
   }
 
   /** Resolves with null for a message that is not known. */
-  async find(id: string, client: ClientText): Promise<RepeatedMessage | null> {
+  async findMessage(id: string, client: ClientText): Promise<RepeatedMessage | null> {
     if (this.#reached.has(id)) return { repeated: null };
     try {
       await this.#jobs.openJob(id, client);

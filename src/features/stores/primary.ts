@@ -19,9 +19,9 @@ export function expireStored(
   },
   now: number,
 ): void {
-  jobs.expire(now - jobTtlMs).catch(ignoreFailure);
-  files.expire(now, now - uploadLimitMs).catch(ignoreFailure);
-  responses.expire(now - conversationTtlMs).catch(ignoreFailure);
-  answers.expire(now);
+  jobs.expireJobs(now - jobTtlMs).catch(ignoreFailure);
+  files.expireFiles(now, now - uploadLimitMs).catch(ignoreFailure);
+  responses.expireResponses(now - conversationTtlMs).catch(ignoreFailure);
+  answers.expireAnswers(now);
   upkeep.expireRows(now).catch(ignoreFailure);
 }

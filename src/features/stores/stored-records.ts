@@ -87,7 +87,7 @@ export class StoredRecords<R> {
   }
 
   /** Reads the records of the previous service, or those that other hosts have changed. Rejects only with a defect. */
-  refresh(): Promise<void> {
+  readRecords(): Promise<void> {
     return this.#inLine(() => this.#read()).catch(ignoreFailure);
   }
 
@@ -119,7 +119,7 @@ export class StoredRecords<R> {
   /** Returns the stored records; null if they are those in use. */
   async #readChanged(): Promise<readonly R[] | null> {
     const { shared, path } = this.#parts;
-    if (shared !== null) return shared.read((text) => (text === null ? [] : this.#recordsIn(text)));
+    if (shared !== null) return shared.readText((text) => (text === null ? [] : this.#recordsIn(text)));
     if (path === null || this.#hasRead) return null;
     const text = await readSmallFile(path, maxBytes).catch(({ code }: NodeJS.ErrnoException) => {
       if (code === 'ENOENT' || code === 'ENOTDIR') return null;
@@ -138,7 +138,7 @@ export class StoredRecords<R> {
 
   async #write(text: string): Promise<boolean> {
     const { shared, path } = this.#parts;
-    if (shared !== null) return shared.write(text);
+    if (shared !== null) return shared.writeText(text);
     if (path === null) return true;
     try {
       await replaceFile(path, text);

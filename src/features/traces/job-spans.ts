@@ -10,7 +10,7 @@ import type { Attributes, Span } from './span.js';
 
 /** Receiver of spans. */
 export interface SpanSink {
-  add(span: Span | string): void;
+  addSpan(span: Span | string): void;
 }
 
 /** Job as its spans describe it: without its texts, and without names that the client chose. */
@@ -140,7 +140,7 @@ export class JobSpans implements JobTrace {
 
   #write({ name, kind, startMs, endMs = this.#clock.now(), attributes, error }: SpanParts): void {
     const { traceId, spanId: parentId, state } = this.#job.trace;
-    this.#sink.add({ traceId, parentId, state, name, kind, startMs, endMs, attributes, error });
+    this.#sink.addSpan({ traceId, parentId, state, name, kind, startMs, endMs, attributes, error });
   }
 }
 

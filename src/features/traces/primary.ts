@@ -28,7 +28,7 @@ export function createTraces(settings: ConfiguredExport | null): CreatePrimaryPa
       handlers: {
         traceSampler: () => ({ sampler: settings?.sampler ?? null }),
         spans: ({ texts }: { readonly texts: readonly string[] }) => {
-          for (const text of texts) exporter?.add(text);
+          for (const text of texts) exporter?.addSpan(text);
           return {};
         },
       },
@@ -40,7 +40,7 @@ export function createTraces(settings: ConfiguredExport | null): CreatePrimaryPa
         },
       ],
       storedKinds: [storedTraces(exporter !== null)],
-      stop: async () => exporter?.close(),
+      stop: async () => exporter?.closeExporter(),
     };
   };
 }

@@ -38,7 +38,7 @@ export class RequestSpans implements RequestTracer {
    * Returns the span, or null. Without a caller's trace, only POST requests begin one: requests that only read are
    * mostly probes.
    */
-  begin(req: Request): RequestTrace | TraceContext | null {
+  beginTrace(req: Request): RequestTrace | TraceContext | null {
     const caller = traceOfCaller(req);
     if (caller === null && req.method !== 'POST') return null;
     const traceId = caller?.traceId ?? newTraceId();
@@ -48,8 +48,8 @@ export class RequestSpans implements RequestTracer {
     return { traceId, spanId: newSpanId(), isSampled: true, state, parentId, startMs: this.#clock.now() };
   }
 
-  /** Ends the span. `trace`: the result of `begin`. */
-  end(trace: RequestTrace | TraceContext, req: Request, exchange: Exchange, ended: EndedRequest): void {
+  /** Ends the span. `trace`: the result of `beginTrace`. */
+  endTrace(trace: RequestTrace | TraceContext, req: Request, exchange: Exchange, ended: EndedRequest): void {
     if (!('startMs' in trace)) return;
     const { route, requestId, job } = exchange;
     const { path, statusCode, durationMs } = ended;
@@ -80,12 +80,12 @@ export class RequestSpans implements RequestTracer {
       ],
       error: errorOf(exchange, statusCode),
     });
-    if (this.#waiting.length >= maxWaiting) this.send();
-    else this.#stopTimer ??= this.#clock.after(sendMs, () => this.send());
+    if (this.#waiting.length >= maxWaiting) this.sendSpans();
+    else this.#stopTimer ??= this.#clock.after(sendMs, () => this.sendSpans());
   }
 
   /** Sends the waiting spans to the primary. */
-  send(): void {
+  sendSpans(): void {
     this.#stopTimer?.();
     this.#stopTimer = null;
     const spans = this.#waiting;

@@ -62,7 +62,7 @@ export class SpanExporter {
   }
 
   /** Adds a span. A span from a worker is a JSON text. */
-  add(span: Span | string): void {
+  addSpan(span: Span | string): void {
     if (this.#waiting.length >= maxWaiting) return this.#drop(1, 'the collector accepts spans too slowly');
     this.#waiting.push(span);
     if (this.#waiting.length >= maxBatch) this.#begin();
@@ -70,7 +70,7 @@ export class SpanExporter {
   }
 
   /** Ends the export at the end of the service. Resolves when the last spans have been sent or dropped. */
-  async close(): Promise<void> {
+  async closeExporter(): Promise<void> {
     this.#isClosing = true;
     this.#endPause();
     this.#begin();

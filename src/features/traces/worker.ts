@@ -9,5 +9,5 @@ export async function createPart({
   const { sampler } = await primary.call('traceSampler', {});
   if (sampler === null) return { routes: [] };
   const spans = new RequestSpans(sampler, primary, clock);
-  return { routes: [], tracer: spans, stop: () => spans.send() };
+  return { routes: [], tracer: spans, stop: () => spans.sendSpans() };
 }

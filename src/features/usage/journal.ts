@@ -12,7 +12,7 @@ const betweenAddsMs = 1000;
 /** Maximum writes before a report: a running write, the repetition of a failed write, and a write of newer usage. */
 const addsForAll = 3;
 
-type UsageFigures = Pick<UsageLedger, 'keepGrowth' | 'takeGrowth' | 'restore' | 'report'>;
+type UsageFigures = Pick<UsageLedger, 'keepGrowth' | 'takeGrowth' | 'restoreRow' | 'report'>;
 
 /** Owns the usage of the ledger that is not in the journal yet. */
 export class UsageJournal {
@@ -32,28 +32,28 @@ export class UsageJournal {
     this.#clock = clock;
   }
 
-  /** Makes reports wait until `restore` has read the usage of earlier services. Usage counted until then is written later. */
+  /** Makes reports wait until `restoreUsage` has read the usage of earlier services. Usage counted until then is written later. */
   awaitRestore(): void {
     this.#state = 'waiting';
     this.#ledger.keepGrowth();
   }
 
   /** Starts writing usage to the journal periodically. */
-  start(): void {
-    if (this.#state !== 'unused') this.#stop = this.#clock.every(betweenAddsMs, () => void this.add());
+  startSaving(): void {
+    if (this.#state !== 'unused') this.#stop = this.#clock.every(betweenAddsMs, () => void this.saveUsage());
   }
 
   /** Reads the usage of earlier services, once. Rejects with a StoreFault. */
-  async restore(): Promise<void> {
+  async restoreUsage(): Promise<void> {
     if (this.#state !== 'waiting') return;
     const rows: UsageDelta[] = [];
-    for await (const row of this.#journal.restore()) rows.push(row);
-    for (const row of rows) this.#ledger.restore(row);
+    for await (const row of this.#journal.restoreUsage()) rows.push(row);
+    for (const row of rows) this.#ledger.restoreRow(row);
     this.#state = 'whole';
   }
 
   /** Writes usage to the journal, one write at a time. Resolves when the write has succeeded or failed. */
-  add(): Promise<void> {
+  saveUsage(): Promise<void> {
     this.#adding ??= this.#add().finally(() => {
       this.#adding = null;
     });
@@ -74,23 +74,23 @@ export class UsageJournal {
     order: ReportOrder,
     read: () => Promise<readonly UsageDelta[]>,
   ): Promise<UsageRow[]> {
-    for (let added = 0; added < addsForAll; added++) await this.add();
+    for (let added = 0; added < addsForAll; added++) await this.saveUsage();
     const rows = (await read()).filter((row) => client === null || row.client === client);
     return reportOf(rows, order);
   }
 
   /** Writes the last usage. */
-  async close(): Promise<void> {
+  async closeJournal(): Promise<void> {
     this.#stop();
-    await this.add();
-    if (this.#open.length === 0) await this.add(); // jobs may have ended during the write
+    await this.saveUsage();
+    if (this.#open.length === 0) await this.saveUsage(); // jobs may have ended during the write
   }
 
   async #add(): Promise<void> {
     if (this.#open.length === 0) this.#open = this.#ledger.takeGrowth();
     if (this.#open.length === 0) return;
     try {
-      await this.#journal.add(this.#open);
+      await this.#journal.addUsage(this.#open);
       this.#open = [];
     } catch {} // the store logs its failure, and the rows are written again later
   }

@@ -81,8 +81,8 @@ export class UsageLedger {
   }
 
   /** Adds the usage counted by an earlier service, also to a client that this service has already counted. */
-  restore(row: UsageDelta): void {
-    rowsIn(isMonth(row.day) ? this.#months : this.#days, row.day).add(row);
+  restoreRow(row: UsageDelta): void {
+    rowsIn(isMonth(row.day) ? this.#months : this.#days, row.day).addUsage(row);
     const [, requested] = usedModelIn(row.client);
     if (requested !== null && row.model !== '') setNewest(this.#answering, requested, row.model, maxAnswering);
     this.#trim();
@@ -102,8 +102,8 @@ export class UsageLedger {
 
   /** Removes the usage of a client. Returns the number of removed rows. The usage of other clients is unchanged. */
   forget(client: UsageName): number {
-    for (const rows of this.#growth?.values() ?? []) rows.remove(client);
-    return [...this.#days.values(), ...this.#months.values()].reduce((sum, rows) => sum + rows.remove(client), 0);
+    for (const rows of this.#growth?.values() ?? []) rows.removeClient(client);
+    return [...this.#days.values(), ...this.#months.values()].reduce((sum, rows) => sum + rows.removeClient(client), 0);
   }
 
   /**
@@ -122,8 +122,8 @@ export class UsageLedger {
     const day = dayOf(this.#clock.now());
     const rows = rowsIn(this.#days, day);
     const named = rows.named({ day, client, ...used });
-    rows.add(named);
-    if (this.#growth !== null) rowsIn(this.#growth, day).add(named);
+    rows.addUsage(named);
+    if (this.#growth !== null) rowsIn(this.#growth, day).addUsage(named);
     this.#trim();
   }
 
@@ -142,7 +142,7 @@ export class UsageLedger {
 
   #fold(day: string): void {
     const month = rowsIn(this.#months, monthOf(day));
-    for (const row of foldDays(monthOf(day), month.of(), rowsIn(this.#days, day).of())) month.add(row);
+    for (const row of foldDays(monthOf(day), month.of(), rowsIn(this.#days, day).of())) month.addUsage(row);
     this.#days.delete(day);
   }
 }

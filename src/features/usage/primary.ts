@@ -95,14 +95,14 @@ export class UsagePart implements PrimaryPart {
   }
 
   async restored(): Promise<void> {
-    await this.#journal.restore();
+    await this.#journal.restoreUsage();
     // a shared store may be reachable only later, and the next refresh repeats this, and records a defect
-    await this.recent.refresh(this.#journal).catch(() => {});
+    await this.recent.refreshUsage(this.#journal).catch(() => {});
   }
 
   start(): void {
-    this.#journal.start();
-    const refresh = () => void this.recent.refresh(this.#journal).catch(ignoreFailure); // the store logs its failures
+    this.#journal.startSaving();
+    const refresh = () => void this.recent.refreshUsage(this.#journal).catch(ignoreFailure); // the store logs its failures
     if (this.#core.store.usage.report !== null) this.#core.host.clock.every(refreshMs, refresh);
   }
 
@@ -116,15 +116,15 @@ export class UsagePart implements PrimaryPart {
 
   /** Pending usage would otherwise be written after the removal. */
   flush(): Promise<void> {
-    return this.#journal.add();
+    return this.#journal.saveUsage();
   }
 
-  async purge(client: ClientText): Promise<Counts> {
+  async purgeClient(client: ClientText): Promise<Counts> {
     await this.flush();
     return { usage: this.#ledger.forget(client) };
   }
 
   stop(): Promise<void> {
-    return this.#journal.close();
+    return this.#journal.closeJournal();
   }
 }

@@ -92,7 +92,7 @@ export class RecentUsage {
     const spent = { tokens: inputTokens + outputTokens, costUsd: costUsd ?? 0, searches };
     // counted for every client: a key may get a limit later
     const names = [client, ...groups.map(groupUsage), ...added];
-    for (const period of Object.values(this.#periods)) for (const name of names) period.add(name, spent);
+    for (const period of Object.values(this.#periods)) for (const name of names) period.addUsage(name, spent);
   }
 
   /** Returns the number of web searches that count for a person or a key in this day. Only ended jobs count. */
@@ -116,8 +116,8 @@ export class RecentUsage {
    * Replaces the counts with the usage in the store. If `report` rejects, the call rejects too, and the counts stay.
    * Concurrent calls share one refresh.
    */
-  async refresh(journal: UsageReader): Promise<void> {
-    for (const period of Object.values(this.#periods)) await period.refresh(journal);
+  async refreshUsage(journal: UsageReader): Promise<void> {
+    for (const period of Object.values(this.#periods)) await period.refreshUsage(journal);
   }
 }
 
@@ -142,7 +142,7 @@ class PeriodUsage {
     this.#betweenReadsMs = betweenReadsMs;
   }
 
-  add(client: UsageName, spent: Spent): void {
+  addUsage(client: UsageName, spent: Spent): void {
     this.#checkPeriod();
     addTo(this.#newUsage, client, spent);
   }
@@ -157,7 +157,7 @@ class PeriodUsage {
   }
 
   /** Reads the usage from the store, unless it has read it a short time ago. */
-  async refresh(journal: UsageReader): Promise<void> {
+  async refreshUsage(journal: UsageReader): Promise<void> {
     this.#checkPeriod();
     if (this.#refreshing === null && this.#clock.now() - this.#readMs < this.#betweenReadsMs) return;
     this.#refreshing ??= this.#refresh(journal).finally(() => {

@@ -29,9 +29,9 @@ export class JobNotices {
    * Sends the notices of jobs that ended shortly before the start: the last service may have been killed before it
    * stored them. A notice that is stored has the same id, and is not sent again.
    */
-  async repeatLast(jobs: Pick<JobStore, 'isDurable' | 'list'>, now: number): Promise<void> {
+  async repeatLast(jobs: Pick<JobStore, 'isDurable' | 'listJobs'>, now: number): Promise<void> {
     if (!jobs.isDurable) return;
-    const page = await jobs.list({ client: null, status: null, before: null, limit: maxRepeated });
+    const page = await jobs.listJobs({ client: null, status: null, before: null, limit: maxRepeated });
     for (const job of page.jobs) {
       const ended = (job.endedAt ?? 0) >= now - repeatedMs ? endedJobOf(job) : null;
       if (ended !== null) this.backgroundEnded(ended);

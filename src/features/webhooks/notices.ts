@@ -79,7 +79,7 @@ export class Notices {
     this.#parts = parts;
   }
 
-  start(): void {
+  startNotices(): void {
     this.#parts.clock.every(checkMs, () => this.checkConditions());
   }
 

@@ -35,7 +35,7 @@ export function createWebhooks(
     const notices = webhooks === null || receiver === null ? null : createNotices(webhooks, core);
     const jobNotices = new JobNotices(notices, callbacks);
     const handlers: Handlers<typeof calls> = {
-      deliveries: async () => deliveryList(await deliveries.list(maxShownDeliveries), receiver),
+      deliveries: async () => deliveryList(await deliveries.listRows(maxShownDeliveries), receiver),
     };
     return {
       job: {
@@ -53,10 +53,10 @@ export function createWebhooks(
       storedKinds: [storedNotices(config.store)],
       restored: () => jobNotices.repeatLast(store.jobs, host.clock.now()).catch(ignoreFailure), // the store logs its failure
       start: () => {
-        webhooks?.start();
-        notices?.start();
+        webhooks?.startDeliveries();
+        notices?.startNotices();
       },
-      stop: async () => webhooks?.close(),
+      stop: async () => webhooks?.closeWebhooks(),
     };
   });
 }

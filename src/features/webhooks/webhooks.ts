@@ -95,7 +95,7 @@ export class Webhooks {
     this.#mayTakeOver = !parts.isShared;
   }
 
-  start(): void {
+  startDeliveries(): void {
     this.#stopTimer = this.#parts.clock.every(checkMs, () => this.#begin());
     this.#begin();
   }
@@ -112,7 +112,7 @@ export class Webhooks {
    * Waits a short time for open attempts, then cuts them; the next service repeats them. Resolves when nothing uses the
    * store any more.
    */
-  async close(): Promise<void> {
+  async closeWebhooks(): Promise<void> {
     this.#stopTimer();
     const closed = new Error('the service has ended');
     this.#closed = closed;
@@ -133,7 +133,7 @@ export class Webhooks {
 
   async #save(delivery: Delivery): Promise<void> {
     try {
-      const { isNew, dropped } = await this.#parts.store.add(delivery);
+      const { isNew, dropped } = await this.#parts.store.addRow(delivery);
       this.#drop(dropped);
       this.#hasNew ||= isNew;
       if (isNew) this.#begin();
@@ -216,7 +216,7 @@ export class Webhooks {
     const attempted = { ...delivery, attempts, attemptedAt };
     // if the store fails, the attempt is repeated after the lease
     const updated = { ...attempted, ...this.#conclude(attempted, result) };
-    await store.update(updated).catch((error: unknown) => this.#report(error));
+    await store.updateRow(updated).catch((error: unknown) => this.#report(error));
   }
 
   /** Logs a defect. The store logs its own failures. */

@@ -69,7 +69,7 @@ export class JobReasons {
   }
 
   /** Begins a job, and returns the observer of its steps. */
-  begin(request: NamedRequest, choice: NamedChoice): JobTrace {
+  beginReasons(request: NamedRequest, choice: NamedChoice): JobTrace {
     const sentences: string[] = [];
     const key = keyOf(request);
     this.#sentences.delete(key);

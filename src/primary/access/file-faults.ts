@@ -34,7 +34,7 @@ export class FileFaults {
   readonly #modifiedAt = new Map<string, number>();
 
   /** Adds a file of a feature. Files of features are reported after those of the core, by name. */
-  add(file: ReloadedFile): void {
+  addFile(file: ReloadedFile): void {
     const added = [...this.#files.slice(coreFiles.length), file];
     this.#files.splice(coreFiles.length, added.length, ...added.toSorted(byName));
   }

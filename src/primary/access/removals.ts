@@ -11,23 +11,24 @@ export class Removals {
 
   /** Hooks that refuse the requests of these clients. */
   readonly part = {
-    mayStore: (client: ClientText) => !this.has(client),
+    mayStore: (client: ClientText) => !this.isRemoving(client),
     job: { start: (request: ByClient) => this.#check(request), admit: (request: ByClient) => this.#check(request) },
     handlers: {},
   };
 
   /** Begins the removal of a client, its keys and its sub-clients. Dispose the result to end it. */
-  begin(owner: ClientText): Disposable {
+  beginRemoval(owner: ClientText): Disposable {
     const removal = Symbol(owner);
     this.#running.set(removal, isOfClient(owner));
     return { [Symbol.dispose]: () => void this.#running.delete(removal) };
   }
 
-  has(client: ClientText): boolean {
+  isRemoving(client: ClientText): boolean {
     return [...this.#running.values()].some((isAmong) => isAmong(client));
   }
 
   #check({ client }: ByClient): void {
-    if (this.has(client)) throw storeUnavailable('the data of this client are being deleted: try again in a moment');
+    if (this.isRemoving(client))
+      throw storeUnavailable('the data of this client are being deleted: try again in a moment');
   }
 }

@@ -51,13 +51,13 @@ export class WatchedFile {
     this.#clock = clock;
   }
 
-  start(): void {
+  startWatching(): void {
     this.#watcher = this.#watchFolder();
     this.#stopPolling = this.#clock.every(pollMs, () => void this.look());
     void this.look();
   }
 
-  stop(): void {
+  stopWatching(): void {
     this.#stopPolling();
     this.#watcher?.close();
   }

@@ -17,7 +17,7 @@ import type { AccessParts } from './ended-access.js';
 
 /** Parts that store data of a client. */
 export interface PurgedParts {
-  readonly conversations: Pick<ConversationStore, 'list' | 'remove'>;
+  readonly conversations: Pick<ConversationStore, 'listConversations' | 'removeConversation'>;
   readonly features: Pick<FeatureHooks, 'purge'>;
   readonly store: Pick<Store, 'upkeep'>;
   readonly clis: readonly { readonly pool: { endSessionsOf(isAmong: (client: ClientText) => boolean): void } }[];
@@ -34,7 +34,7 @@ type UpkeepParts = PurgedParts &
     readonly config: Config;
     readonly host: Pick<Host, 'clock' | 'log'>;
     readonly features: Pick<FeatureHooks, 'beforeAct' | 'clientsWith' | 'purge' | 'removeClients'>;
-    readonly removals: Pick<Removals, 'begin'>;
+    readonly removals: Pick<Removals, 'beginRemoval'>;
     readonly hosts: Pick<Hosts, 'removals'> | null;
     readonly openJobs: { readonly callers: readonly Pick<Job, 'request' | 'cut'>[] };
     readonly localJobs: AccessParts['localJobs'];
@@ -72,10 +72,10 @@ async function purgeAll(parts: UpkeepParts, client: ClientText, by: Actor): Prom
   const { host, features, removals, hosts } = parts;
   const record = { by: by.client, target: client, request_id: by.requestId };
   await features.beforeAct({ act: 'client_purged', ...record });
-  using _ = removals.begin(client);
+  using _ = removals.beginRemoval(client);
   const isAmong = isOfClient(client);
   await endJobs(parts, isAmong);
-  using __ = (await hosts?.removals.begin(client)) ?? null;
+  using __ = (await hosts?.removals.beginRemoval(client)) ?? null;
   const clients = await clientsOf(parts, client); // read before the purge removes the keys by which these clients are found
   let removed: Counts = await features.removeClients(isAmong, by);
   let copies: readonly string[] = [];
@@ -96,7 +96,7 @@ async function purgeAll(parts: UpkeepParts, client: ClientText, by: Actor): Prom
  * Dispose the result when its data are gone.
  */
 export async function joinRemoval(parts: JoinedParts, client: ClientText): Promise<Disposable> {
-  const removal = parts.removals.begin(client);
+  const removal = parts.removals.beginRemoval(client);
   const isAmong = isOfClient(client);
   await endJobs(parts, isAmong);
   for (const { pool } of parts.clis) pool.endSessionsOf(isAmong);
@@ -159,9 +159,9 @@ const removedAtOnce = 100;
 
 function removeConversations(conversations: PurgedParts['conversations'], client: ClientText): number {
   for (let count = 0; ; ) {
-    const page = conversations.list(client, null, removedAtOnce);
+    const page = conversations.listConversations(client, null, removedAtOnce);
     if (page.conversations.length === 0) return count;
-    for (const { id } of page.conversations) conversations.remove(id, client);
+    for (const { id } of page.conversations) conversations.removeConversation(id, client);
     count += page.conversations.length;
   }
 }

@@ -70,7 +70,7 @@ export interface Logins extends AccountChooser<ModelCli> {
   /** Returns warnings about owners that are no clients. `keyClients`: the clients of all API keys. */
   warnings(keyClients: readonly string[]): string[];
   /** Starts the checks and the renewals of all logins in use. */
-  start(): void;
+  startLogins(): void;
   /** Checks all logins in use at the request of an operator. */
   checkAll(): Promise<void>;
   /** Reads changed logins at the request of an operator. */
@@ -111,10 +111,10 @@ class ServiceLogins implements Logins {
     return [];
   }
 
-  start(): void {
+  startLogins(): void {
     for (const cli of this.clis) {
       startChecks(cli);
-      cli.standby.start();
+      cli.standby.startStandby();
     }
   }
 
@@ -134,6 +134,6 @@ class ServiceLogins implements Logins {
 }
 
 export function startChecks({ health, login }: ModelCli): void {
-  health.checks.start();
-  login?.start();
+  health.checks.startChecks();
+  login?.startRenewals();
 }

@@ -221,9 +221,9 @@ export class ModelCli implements NamedAdapter {
 
   /** Stops all that runs without a job, after the account was removed. Jobs that have it can still finish. */
   async retire(): Promise<void> {
-    this.health.stop();
-    this.standby.stop();
-    this.login?.stop();
+    this.health.stopHealth();
+    this.standby.stopStandby();
+    this.login?.stopRenewals();
     this.pool.keepsNoSessions = true;
     await this.pool.endIdleProcesses();
   }
@@ -311,9 +311,9 @@ export async function closeClis(
   clis: readonly ModelCli[],
   { termination }: Pick<CliHost, 'termination'>,
 ): Promise<void> {
-  for (const { login } of clis) login?.stop();
-  await Promise.all(clis.map(({ pool }) => pool.close()));
-  await Promise.all(clis.map(({ adapter }) => adapter.callbacks?.close()));
+  for (const { login } of clis) login?.stopRenewals();
+  await Promise.all(clis.map(({ pool }) => pool.closePool()));
+  await Promise.all(clis.map(({ adapter }) => adapter.callbacks?.closePort()));
   await termination.containments.close();
 }
 

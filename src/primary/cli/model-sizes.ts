@@ -85,7 +85,7 @@ export class LearnedSizes {
   }
 
   /** Resolves when the file has been written. */
-  async close(): Promise<void> {
+  async closeFile(): Promise<void> {
     await this.#lastWrite;
   }
 

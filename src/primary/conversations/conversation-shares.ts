@@ -31,7 +31,7 @@ export class ConversationShares {
     this.#limits = limits;
   }
 
-  add(conversation: Conversation): void {
+  addConversation(conversation: Conversation): void {
     const { client, bytes } = conversation;
     const share = this.#byClient.get(client) ?? { byActivity: new ActivityOrder(), activities: 0, count: 0, bytes: 0 };
     this.#byClient.set(client, share);
@@ -44,17 +44,17 @@ export class ConversationShares {
   grew(conversation: Conversation, bytes: number): void {
     const share = this.#byClient.get(conversation.client);
     if (share === undefined || conversation.activity === 0) return;
-    share.byActivity.remove(conversation);
+    share.byActivity.removeConversation(conversation);
     conversation.activity = ++share.activities;
     share.byActivity.append(conversation);
     this.#change(share, 0, bytes);
   }
 
-  remove(conversation: Conversation): void {
+  removeConversation(conversation: Conversation): void {
     const { client, activity, bytes } = conversation;
     const share = this.#byClient.get(client);
     if (share === undefined || activity === 0) return;
-    share.byActivity.remove(conversation);
+    share.byActivity.removeConversation(conversation);
     conversation.activity = 0;
     this.#change(share, -1, -bytes);
     if (share.count === 0) this.#byClient.delete(client);
@@ -119,7 +119,7 @@ export class ActivityOrder {
   }
 
   /** Removes a conversation, whose `activity` must be the same as when it was appended. */
-  remove({ activity }: Conversation): void {
+  removeConversation({ activity }: Conversation): void {
     const at = this.#runAt(activity);
     const run = this.#runs[at] ?? [];
     run.splice(

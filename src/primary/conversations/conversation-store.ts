@@ -111,13 +111,13 @@ export class ConversationStore {
   }
 
   /** Deletes a conversation. A running or waiting turn still sends its answer. Throws `not_found`. */
-  remove(id: string, client: ClientText): void {
+  removeConversation(id: string, client: ClientText): void {
     this.#remove(this.#find(id, client) ?? notFound(), 'deleted');
   }
 
   /**
    * Creates a turn on a conversation, or with `id` null the first turn of a new one. The turn reserves nothing before
-   * `open`. `versionOf` names the conversation whose first message the new conversation replaces; null for none. With
+   * `openTurn`. `versionOf` names the conversation whose first message the new conversation replaces; null for none. With
    * `mayBegin`, the turn is the first one if no conversation has had this id. Throws
    * `validation_error` if an id is unknown or the message would make the conversation too large, and
    * `concurrency_limited` if the maximum number of conversations is in use: a new conversation must always find an idle
@@ -131,7 +131,7 @@ export class ConversationStore {
     versionOf: string | null = null,
     mayBegin = false,
   ): ConversationTurn {
-    this.expire();
+    this.expireConversations();
     const isKnown = id !== null && !(mayBegin && this.#isNew(id));
     const conversation = isKnown ? this.#usable(id, client) : this.#draft(id ?? newId(), client, system, versionOf);
     if (conversation.turns === null && this.#inUse >= this.limits.maxConversations) this.#refuse();
@@ -146,9 +146,14 @@ export class ConversationStore {
    * start), and only the versions of the conversation `versionOf` (null: all). A page of versions may be empty although
    * it is not the last.
    */
-  list(client: ClientText, before: number | null, limit: number, versionOf: string | null = null): ListedPage {
+  listConversations(
+    client: ClientText,
+    before: number | null,
+    limit: number,
+    versionOf: string | null = null,
+  ): ListedPage {
     this.#checkRestored();
-    this.expire();
+    this.expireConversations();
     const root = versionOf && rootOf(this.#index.get(versionOf) ?? { id: versionOf, origins: null });
     const wanted = { limit, root };
     return pageOf(this.#index.latest(client, before, countToRead(wanted)), wanted, this.limits.ttlMs);
@@ -162,7 +167,7 @@ export class ConversationStore {
   /**
    * Reads a piece of the finished turns. Throws `not_found`, also if the conversation was removed between two pieces.
    */
-  read({ id, client, from, withImages }: TranscriptOrder): TranscriptItem {
+  readTranscript({ id, client, from, withImages }: TranscriptOrder): TranscriptItem {
     return transcriptFrom(this.#find(id, client) ?? notFound(), from, withImages);
   }
 
@@ -171,7 +176,7 @@ export class ConversationStore {
    * `validation_error` if the number is not the end of a turn, and `concurrency_limited`.
    */
   draftFork(id: string, client: ClientText, messageCount: number | null): Conversation {
-    this.expire();
+    this.expireConversations();
     const origin = this.#find(id, client) ?? notFound();
     const count = messageCount ?? origin.texts.length;
     checkForkPoint(count, origin.texts.length);
@@ -182,7 +187,7 @@ export class ConversationStore {
   /** Adds a fork like any new conversation. Throws `concurrency_limited`. */
   publishFork(fork: Conversation): TitledConversation {
     fork.lastActiveMs = this.#clock.monotonicMs(); // the order of activity must also be one of time
-    this.#index.add(fork);
+    this.#index.addConversation(fork);
     this.#created++;
     this.#makeRoom();
     // The fork was evicted: every other conversation is in use, or its client is within its share.
@@ -191,9 +196,9 @@ export class ConversationStore {
   }
 
   /** Adds a conversation of the last service. The caller adds them in the order of their activity. */
-  restore(conversation: StoredConversation, lastActiveMs: number): void {
+  restoreConversation(conversation: StoredConversation, lastActiveMs: number): void {
     if (this.#index.get(conversation.id) !== undefined) return; // added by an earlier attempt, which failed later
-    this.#index.add(Conversation.restored(conversation, lastActiveMs));
+    this.#index.addConversation(Conversation.restored(conversation, lastActiveMs));
     this.#makeRoom();
   }
 
@@ -234,7 +239,7 @@ export class ConversationStore {
   }
 
   /** Removes expired conversations. Called at every turn, and regularly. */
-  expire(): void {
+  expireConversations(): void {
     for (const conversation of this.#index.idleOnes()) {
       if (!this.#hasExpired(conversation)) return;
       this.#remove(conversation, 'expired');
@@ -246,8 +251,8 @@ export class ConversationStore {
     return bytesInView + bytes <= sizeLimit(this.limits);
   }
 
-  /** Adds a turn to the queue of its conversation. Called only by the turn, as are `commit` and `close`. */
-  open(conversation: Conversation, turn: TurnInLine): void {
+  /** Adds a turn to the queue of its conversation. Called only by the turn, as are `commit` and `closeTurn`. */
+  openTurn(conversation: Conversation, turn: TurnInLine): void {
     if (conversation.turns === null) {
       conversation.turns = [turn];
       this.#inUse++;
@@ -264,12 +269,12 @@ export class ConversationStore {
     figures: StoredText | null,
   ): ConversationSnapshot {
     if (conversation.texts.length === 0) {
-      this.#index.add(conversation);
+      this.#index.addConversation(conversation);
       this.#drafts.delete(conversation.id);
       this.#created++;
     }
     const bytesBefore = conversation.bytes;
-    conversation.add([stored(texts[0]), stored(texts[1])], tokens, images, figures);
+    conversation.addTurn([stored(texts[0]), stored(texts[1])], tokens, images, figures);
     const bytes = conversation.bytes - bytesBefore;
     // The clock may have been set back.
     conversation.lastActivityAt = Math.max(conversation.lastActivityAt, this.#clock.now());
@@ -280,7 +285,7 @@ export class ConversationStore {
   }
 
   /** Removes a turn from the queue of its conversation, at any position, and wakes the next one. */
-  close(conversation: Conversation, turn: TurnInLine): void {
+  closeTurn(conversation: Conversation, turn: TurnInLine): void {
     const line = conversation.turns ?? [];
     const wasRunning = line[0] === turn;
     conversation.turns = line.filter((other) => other !== turn);
@@ -299,7 +304,7 @@ export class ConversationStore {
 
   /** Adds a conversation that is about to be used, so it is not evicted by this call. */
   #keepClear(conversation: Conversation): void {
-    this.#index.add(conversation);
+    this.#index.addConversation(conversation);
     conversation.turns = [];
     this.#makeRoom();
     conversation.turns = null;
@@ -354,7 +359,7 @@ export class ConversationStore {
 
   #remove(conversation: Conversation, cause: RemovalCause): void {
     if (conversation.turns !== null) this.#inUse--;
-    this.#index.remove(conversation);
+    this.#index.removeConversation(conversation);
     setNewest(this.#removed, conversation.id, true, maxRemoved);
     this.#onRemoved(cause, conversation.id);
   }
@@ -390,10 +395,10 @@ class ConversationIndex {
   }
 
   /** Adds a conversation as the most recently active one. */
-  add(conversation: Conversation): void {
+  addConversation(conversation: Conversation): void {
     conversation.place = this.#byActivity.append(conversation);
     this.#byId.set(conversation.id, conversation);
-    this.#shares.add(conversation);
+    this.#shares.addConversation(conversation);
     this.#bytes += conversation.bytes;
     this.#tokens += conversation.tokens;
   }
@@ -407,10 +412,10 @@ class ConversationIndex {
     this.#shares.grew(conversation, bytes);
   }
 
-  remove(conversation: Conversation): void {
+  removeConversation(conversation: Conversation): void {
     if (conversation.place !== null) this.#byActivity.remove(conversation.place);
     conversation.place = null;
-    this.#shares.remove(conversation);
+    this.#shares.removeConversation(conversation);
     this.#byId.delete(conversation.id);
     this.#bytes -= conversation.bytes;
     this.#tokens -= conversation.tokens;

@@ -19,7 +19,7 @@ type Added = [
   figures?: StoredText | null,
 ];
 
-type TurnKeeper = Pick<ConversationStore, 'open' | 'commit' | 'close' | 'fits'>;
+type TurnKeeper = Pick<ConversationStore, 'openTurn' | 'commit' | 'closeTurn' | 'fits'>;
 
 /** A turn on a conversation. The conversation changes only if `commit` is called. */
 export class ConversationTurn implements TurnInLine, Disposable {
@@ -100,11 +100,11 @@ export class ConversationTurn implements TurnInLine, Disposable {
   }
 
   /** Queues the turn behind the earlier turns of its conversation. */
-  open(): void {
+  openTurn(): void {
     this.#isBegun = this.isReady;
     this.#state = 'in-line';
-    this.#keeper.open(this.#conversation, this);
-    if (!this.mustWait) this.#gate.begin(this);
+    this.#keeper.openTurn(this.#conversation, this);
+    if (!this.mustWait) this.#gate.beginTurn(this);
   }
 
   /**
@@ -142,7 +142,7 @@ export class ConversationTurn implements TurnInLine, Disposable {
   }
 
   [Symbol.dispose](): void {
-    if (this.#state === 'in-line') this.#keeper.close(this.#conversation, this);
+    if (this.#state === 'in-line') this.#keeper.closeTurn(this.#conversation, this);
     this.#state = 'left';
     this.lock.release();
   }
@@ -153,7 +153,7 @@ export type CountTokens = (texts: readonly string[], client: ClientText) => Prom
 
 export interface TurnResources {
   readonly countTokens: CountTokens;
-  readonly journal: Pick<ConversationJournal, 'commit'>;
+  readonly journal: Pick<ConversationJournal, 'commitChange'>;
 }
 
 /**
@@ -185,7 +185,7 @@ export class TurnRecord {
     this.#questionTokens = isLong ? this.#countTokens(this.#questionTexts) : null; // counted while the model runs
   }
 
-  add(text: string): void {
+  addText(text: string): void {
     this.#answerTexts.push(text);
     this.#answerLength += text.length;
   }
@@ -214,7 +214,7 @@ export class TurnRecord {
     const { text, images } = this.#request;
     const added: Added = [text, whole, await orAborted(this.#count(whole), signal), images, figures];
     const change = this.#turn.change(...added);
-    if (change !== null) await this.#resources.journal.commit(change);
+    if (change !== null) await this.#resources.journal.commitChange(change);
     return this.#turn.commit(...added);
   }
 

@@ -72,7 +72,7 @@ export class Conversation {
     conversation.lastActivityAt = stored.lastActivityAt;
     conversation.title = stored.title;
     for (const { texts, images, figures, totalTokens } of stored.turns) {
-      conversation.add(texts, totalTokens - conversation.tokens, images, figures);
+      conversation.addTurn(texts, totalTokens - conversation.tokens, images, figures);
     }
     return conversation;
   }
@@ -80,7 +80,7 @@ export class Conversation {
   /** Adds the turns of `stored` that are missing here. The turns in `stored` begin after `from` messages. */
   catchUp(stored: StoredConversation, from: number): void {
     for (const { texts, images, figures, totalTokens } of stored.turns.slice((this.texts.length - from) / 2)) {
-      this.add(texts, totalTokens - this.tokens, images, figures);
+      this.addTurn(texts, totalTokens - this.tokens, images, figures);
     }
     this.lastActivityAt = stored.lastActivityAt;
   }
@@ -105,7 +105,7 @@ export class Conversation {
   }
 
   /** Adds a finished turn. Texts and images never change afterwards, so that forks can share them. */
-  add(texts: StoredTurn['texts'], tokens: number, images: readonly Attachment[], figures: StoredText | null): void {
+  addTurn(texts: StoredTurn['texts'], tokens: number, images: readonly Attachment[], figures: StoredText | null): void {
     if (this.texts.length > 0) this.#keepTokens();
     if (images.length > 0) this.#keepImages(this.texts.length, images);
     this.texts.push(...texts);

@@ -24,11 +24,11 @@ export class JournaledConversations {
     this.#clock = clock;
   }
 
-  /** Removes a conversation, see `ConversationStore.remove`. A turn committed during the call is removed with it. */
-  async remove(id: string, client: ClientText): Promise<void> {
+  /** Removes a conversation, see `ConversationStore.removeConversation`. A turn committed during the call is removed with it. */
+  async removeConversation(id: string, client: ClientText): Promise<void> {
     this.#store.snapshot(id, client); // throws `not_found`
-    await this.#journal.remove(id, () => this.#removeLate(id, client));
-    this.#store.remove(id, client);
+    await this.#journal.removeConversation(id, () => this.#removeLate(id, client));
+    this.#store.removeConversation(id, client);
   }
 
   /**
@@ -37,7 +37,7 @@ export class JournaledConversations {
    */
   #removeLate(id: string, client: ClientText): void {
     try {
-      this.#store.remove(id, client);
+      this.#store.removeConversation(id, client);
     } catch (error) {
       if (!(error instanceof RelayError && error.code === 'not_found')) throw error;
     }
@@ -50,7 +50,7 @@ export class JournaledConversations {
   rename(id: string, client: ClientText, title: string | null): Promise<TitledConversation> {
     return this.#changesInLine(client, async () => {
       const previous = this.#store.name(id, client);
-      await this.#journal.commit({ type: 'title', id, title, previous });
+      await this.#journal.commitChange({ type: 'title', id, title, previous });
       return this.#store.rename(id, client, title);
     });
   }
@@ -68,7 +68,7 @@ export class JournaledConversations {
     const fork = this.#store.draftFork(id, client, messageCount);
     const { createdAt, texts, origins } = fork;
     const copy = { id: fork.id, client, origin: id, origins, messageCount: texts.length, createdAt };
-    await this.#journal.commit({ type: 'fork', ...copy });
+    await this.#journal.commitChange({ type: 'fork', ...copy });
     return this.#store.publishFork(fork);
   }
 
@@ -76,13 +76,13 @@ export class JournaledConversations {
    * Restores the conversations of the last service, with their ages by the wall clock. Resolves with the number of
    * conversations.
    */
-  async restore(): Promise<number> {
+  async restoreConversations(): Promise<number> {
     const { ttlMs } = this.#store.limits;
     let lastActiveMs = -Infinity;
-    for await (const conversation of this.#journal.restore(this.#clock.now() - ttlMs)) {
+    for await (const conversation of this.#journal.restoreConversations(this.#clock.now() - ttlMs)) {
       const ageMs = Math.max(0, this.#clock.now() - conversation.lastActivityAt);
       lastActiveMs = Math.max(lastActiveMs, this.#clock.monotonicMs() - ageMs); // in order, even if the clock was set
-      this.#store.restore(conversation, lastActiveMs);
+      this.#store.restoreConversation(conversation, lastActiveMs);
     }
     return this.#store.counts.conversations;
   }

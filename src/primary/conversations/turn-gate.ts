@@ -22,7 +22,7 @@ export interface TurnGate {
   /** Returns whether this turn may begin as soon as a slot is free. */
   mayBegin(turn: ConversationTurn): boolean;
   /** Called when a turn is admitted and no other turn on this host is before it. */
-  begin(turn: ConversationTurn): void;
+  beginTurn(turn: ConversationTurn): void;
   /**
    * Resolves when no other host has a turn on the conversation, and this host has its newest text. Rejects with the
    * errors of an admission.
@@ -34,7 +34,7 @@ export interface TurnGate {
 export const oneHostGate: TurnGate = {
   admitting: async (_, admit) => admit(),
   mayBegin: () => true,
-  begin: () => {},
+  beginTurn: () => {},
   begun: async () => {},
 };
 

@@ -22,17 +22,17 @@ export class UnstoredConversations implements ConversationJournal {
     this.#isShared = isShared;
   }
 
-  restore(after: number): ReturnType<ConversationJournal['restore']> {
-    return this.#journal.restore(after);
+  restoreConversations(after: number): ReturnType<ConversationJournal['restoreConversations']> {
+    return this.#journal.restoreConversations(after);
   }
 
-  async commit(change: ConversationChange): Promise<void> {
+  async commitChange(change: ConversationChange): Promise<void> {
     if (await this.#isUnstored(change)) this.#unstored.add(change.id);
-    else await this.#journal.commit(change);
+    else await this.#journal.commitChange(change);
   }
 
-  async remove(id: string, late?: () => void): Promise<void> {
-    if (!this.#unstored.delete(id)) await this.#journal.remove(id, late);
+  async removeConversation(id: string, late?: () => void): Promise<void> {
+    if (!this.#unstored.delete(id)) await this.#journal.removeConversation(id, late);
   }
 
   forget(id: string): void {
@@ -51,7 +51,7 @@ export class UnstoredConversations implements ConversationJournal {
     if (change.type === 'title' || this.#mayStore(change.client)) return false;
     if (this.#isShared) throw storingIsOff('conversations that several hosts share');
     // the stored part of a conversation must not come back without its later turns
-    if (change.type === 'turn' && change.messageCount > 2) await this.#journal.remove(change.id);
+    if (change.type === 'turn' && change.messageCount > 2) await this.#journal.removeConversation(change.id);
     return true;
   }
 }

@@ -60,14 +60,14 @@ export class ClientShare<M extends Sharer> implements Amount {
     for (const { member } of this.#items) yield member;
   }
 
-  /** Adds an item. Only for `FairShare`, like `remove`. */
+  /** Adds an item. Only for `FairShare`, like `removeMember`. */
   append(item: Arrived<M>): Node<Arrived<M>> {
     this.#count++;
     this.#bytes += item.member.bytes;
     return this.#items.append(item);
   }
 
-  remove(node: Node<Arrived<M>>): void {
+  removeMember(node: Node<Arrived<M>>): void {
     this.#count--;
     this.#bytes -= node.value.member.bytes;
     this.#items.remove(node);
@@ -130,7 +130,7 @@ export class FairShare<M extends Sharer> implements Amount {
   }
 
   /** Adds an item. `at` is the time in milliseconds since the epoch. */
-  add(member: M, at: number): void {
+  addMember(member: M, at: number): void {
     const { client, bytes } = member;
     const holder = this.#holders.get(holderOf(client)) ?? new HolderShare<M>(holderOf(client));
     const share = holder.clients.get(client) ?? new ClientShare<M>(client);
@@ -142,14 +142,14 @@ export class FairShare<M extends Sharer> implements Amount {
   }
 
   /** Removes an item. Returns whether it was counted. */
-  remove(member: M): boolean {
+  removeMember(member: M): boolean {
     const { client, bytes } = member;
     const [nodes, holder] = [this.#nodes.get(member), this.#holders.get(holderOf(client))];
     const share = holder?.clients.get(client);
     if (nodes === undefined || holder === undefined || share === undefined) return false;
     this.#nodes.delete(member);
-    share.remove(nodes.inClient);
-    holder.total.remove(nodes.inHolder);
+    share.removeMember(nodes.inClient);
+    holder.total.removeMember(nodes.inHolder);
     this.#bytes -= bytes;
     if (share.count === 0) holder.clients.delete(client);
     if (holder.total.count === 0) this.#holders.delete(holderOf(client));

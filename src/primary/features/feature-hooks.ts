@@ -290,7 +290,7 @@ export class FeatureHooks implements JobFeatures {
    */
   async purge(client: ClientText): Promise<Counts> {
     const counts: Counts[] = [];
-    for (const part of this.#parts.toReversed()) counts.push((await part.purge?.(client)) ?? {});
+    for (const part of this.#parts.toReversed()) counts.push((await part.purgeClient?.(client)) ?? {});
     return Object.assign({}, ...counts) as Counts;
   }
 

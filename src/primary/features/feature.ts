@@ -335,7 +335,7 @@ export interface PrimaryPart {
   /** Resolves when nothing waits to be stored that another host is about to remove. */
   flush?(): Promise<void>;
   /** Removes the data of a client that is in memory or that the store does not remove. Resolves with numbers by kind. */
-  purge?(client: ClientText): Promise<Counts>;
+  purgeClient?(client: ClientText): Promise<Counts>;
   /** Called every ten seconds, to remove expired data. */
   expire?(): void;
   /** Returns lines for the greeting in the terminal of the service, which can be reached at this URL. */

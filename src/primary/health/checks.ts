@@ -80,13 +80,13 @@ export class Checks {
     return since === null ? this.#history : this.#history.filter((entry) => (entry.checkedAt ?? 0) > since);
   }
 
-  start(): void {
+  startChecks(): void {
     void this.runCheck('start');
     this.#schedule();
   }
 
   /** Stops the checks. The result of a running check is not recorded, because the service ends its programs. */
-  stop(): void {
+  stopChecks(): void {
     this.#isOver = true;
     this.#stopTimer();
     this.#stopLate?.();

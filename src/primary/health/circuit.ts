@@ -182,7 +182,7 @@ export class Circuit {
     this.#become({ name: 'half_open', reason, sinceMs, probes: [], probeMs: 0 });
   }
 
-  stop(): void {
+  stopTrials(): void {
     this.#stopTimer();
   }
 
@@ -323,8 +323,8 @@ export class Circuits {
     return Object.fromEntries(this.#openings);
   }
 
-  stop(): void {
-    for (const circuit of this.#all) circuit.stop();
+  stopTrials(): void {
+    for (const circuit of this.#all) circuit.stopTrials();
   }
 
   get #all(): readonly Circuit[] {
@@ -337,7 +337,7 @@ export class Circuits {
   }
 
   #remove(model: string): void {
-    this.#models.get(model)?.stop();
+    this.#models.get(model)?.stopTrials();
     this.#models.delete(model);
   }
 

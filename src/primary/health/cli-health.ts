@@ -89,9 +89,9 @@ export class CliHealth {
     return this.#lacksLogin || (state.name !== 'closed' && state.reason === 'auth');
   }
 
-  stop(): void {
-    this.checks.stop();
-    this.circuits.stop();
+  stopHealth(): void {
+    this.checks.stopChecks();
+    this.circuits.stopTrials();
   }
 
   /** Records a quota report of the model CLI, and logs warnings. */

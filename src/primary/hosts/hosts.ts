@@ -38,7 +38,7 @@ export interface StoreProvider extends StoreFamily {
 
 /** Conversations of this host, or of all hosts. */
 export interface ReadableConversations {
-  list(
+  listConversations(
     client: ClientText,
     before: number | null,
     limit: number,
@@ -47,11 +47,11 @@ export interface ReadableConversations {
   /** Iterates over the finished messages of a conversation; over none if it does not exist. */
   texts(conversation: TitledConversation, client: ClientText): Iterable<StoredText> | AsyncIterable<StoredText>;
   snapshot(id: string, client: ClientText): TitledConversation | Promise<TitledConversation>;
-  read(order: TranscriptOrder): TranscriptItem | Promise<TranscriptItem>;
+  readTranscript(order: TranscriptOrder): TranscriptItem | Promise<TranscriptItem>;
 }
 
 /** Changes of conversations between their turns. */
-export type ConversationChanges = Pick<JournaledConversations, 'remove' | 'rename' | 'fork'>;
+export type ConversationChanges = Pick<JournaledConversations, 'removeConversation' | 'rename' | 'fork'>;
 
 /** The removal of the data of a client on all hosts. */
 export interface SharedRemovals {
@@ -61,7 +61,7 @@ export interface SharedRemovals {
    * Makes all other hosts call what they have passed to `listen`, until the result is disposed. Resolves when all have
    * confirmed; rejects with `store_unavailable` if one does not.
    */
-  begin(client: ClientText): Promise<Disposable>;
+  beginRemoval(client: ClientText): Promise<Disposable>;
 }
 
 /** Parts that replace those of the core if several hosts share a store. */
@@ -75,5 +75,5 @@ export interface Hosts {
   /** Creates the rate windows of all clients, for all hosts. */
   rateLimit(ratesOf: RatesOf): Pick<RateLimit, 'takeRequest'>;
   /** Called when the service starts. */
-  start(): void;
+  startHosts(): void;
 }

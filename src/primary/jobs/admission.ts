@@ -103,7 +103,7 @@ export class Admission {
     const ticket = room.admit({ client, bytes, cli, rank, lane, heldBy, readRules, ...readRules() });
     return orGivenBack([turn, ticket], () => {
       this.#checkWait(request, ticket);
-      turn?.open();
+      turn?.openTurn();
       return { prepared: { launch, turn, chain: this.#chainOf(request, route, launch) }, ticket };
     });
   }
@@ -137,7 +137,7 @@ export class Admission {
   enter(job: Job<BackgroundPart>, bytes: number, isFirst: boolean, onGranted: () => void): Ticket {
     const { request, route, background } = job;
     const { client, operation, conversationId } = request;
-    if (background.isLeased) job.turn?.open();
+    if (background.isLeased) job.turn?.openTurn();
     const readRules = () => this.#resources.features.rulesOf(request);
     return this.#resources.room.enter({
       client,
@@ -160,7 +160,7 @@ export class Admission {
     const isOpen = background?.isLeased === true;
     const { launch, turn } = isOpen ? job : this.examine(request, route);
     return orGivenBack([turn], () => {
-      if (!isOpen) turn?.open();
+      if (!isOpen) turn?.openTurn();
       return { launch, turn, chain: this.#chainOf(request, route, launch) };
     });
   }
@@ -169,7 +169,7 @@ export class Admission {
   prepareFor(job: Job, route: Route): Prepared {
     const { request, turn } = job;
     const launch = inConversation(launchOf(request, route, this.#resources.features.searcher), turn);
-    job.chain?.close();
+    job.chain?.closeChain();
     return { launch, turn, chain: this.#chainOf(request, route, launch) };
   }
 

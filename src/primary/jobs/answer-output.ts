@@ -15,7 +15,7 @@ import type { Job } from './job.js';
 /** Owns the output of one answer that was sent to the caller: text, calls, thoughts and searches. */
 export class AnswerOutput {
   readonly #job: Job;
-  readonly #record: Pick<TurnRecord, 'add' | 'addMessage'> | null;
+  readonly #record: Pick<TurnRecord, 'addText' | 'addMessage'> | null;
   readonly #thoughts: Thoughts;
   readonly #searches: (PlacedSearch & Pick<Place, 'at'>)[] = [];
   readonly #blocks: { readonly at: number; readonly passages: NonNullable<PassageCited['passage']>[] }[] = [];
@@ -27,7 +27,7 @@ export class AnswerOutput {
   readonly #place = { at: 0, calls: 0 };
 
   /** `record` gets the text for the conversation; null if the job has no conversation. */
-  constructor(job: Job, record: Pick<TurnRecord, 'add' | 'addMessage'> | null) {
+  constructor(job: Job, record: Pick<TurnRecord, 'addText' | 'addMessage'> | null) {
     this.#job = job;
     this.#record = record;
     this.#thoughts = new Thoughts(job.request.thinking, (event) => job.events.write(event));
@@ -47,14 +47,14 @@ export class AnswerOutput {
   }
 
   sendText(text: string): void {
-    if (text !== '') this.send({ type: 'text-delta', text });
+    if (text !== '') this.sendEvent({ type: 'text-delta', text });
   }
 
   /** Sends a part of the answer. */
-  send(event: AnswerEvent): void {
+  sendEvent(event: AnswerEvent): void {
     if (event.type === 'thought-delta' || event.type === 'thought-end')
       return this.#thoughts.addThought(event, this.#place);
-    this.#thoughts.close(this.#place);
+    this.#thoughts.closeThought(this.#place);
     if (event.type === 'text-delta') this.#addText(event.text);
     else if (event.type === 'call-start') this.#place.calls = this.#callIds.push(event.id);
     else if (event.type === 'search') this.#addSearch(event);
@@ -64,7 +64,7 @@ export class AnswerOutput {
 
   /** Records a message that the model has received after the text so far. */
   addMessage(text: string): void {
-    this.#thoughts.close(this.#place);
+    this.#thoughts.closeThought(this.#place);
     if (this.#record === null) this.#additions.push({ at: this.#place.at, text });
     this.#record?.addMessage(text);
   }
@@ -72,7 +72,7 @@ export class AnswerOutput {
   #addText(text: string): void {
     this.#place.at += text.length;
     if (this.#isRecorded) this.#texts.push(text);
-    this.#record?.add(text);
+    this.#record?.addText(text);
   }
 
   #addSearch({ type: _, ...search }: SearchMade): void {
@@ -114,8 +114,8 @@ export class AnswerOutput {
   }
 
   sendWholeCall({ id, name, input }: ToolCall): void {
-    this.send({ type: 'call-start', id, name });
-    this.send({ type: 'call-delta', text: input });
+    this.sendEvent({ type: 'call-start', id, name });
+    this.sendEvent({ type: 'call-delta', text: input });
   }
 
   sentCalls(calls: readonly ToolCall[]): ToolCall[] {
@@ -148,7 +148,7 @@ export class AnswerOutput {
    * text.
    */
   thoughts(isCorrected: boolean): readonly Thought[] {
-    this.#thoughts.close(this.#place);
+    this.#thoughts.closeThought(this.#place);
     return this.#thoughts.in(this.#place.at, isCorrected);
   }
 }
@@ -197,12 +197,12 @@ class Thoughts {
 
   addThought(event: ThoughtDelta | ThoughtEnd, place: Place): void {
     if (event.type === 'thought-delta') return this.#grow(event);
-    if (event.redacted !== undefined) this.close(place);
+    if (event.redacted !== undefined) this.closeThought(place);
     this.#end(event, place);
   }
 
   /** Ends the current thought, because other output follows. */
-  close(place: Place): void {
+  closeThought(place: Place): void {
     if (this.#pieces !== null) this.#end({ type: 'thought-end' }, place);
   }
 

@@ -54,7 +54,7 @@ export type TranslateTurn = (offer: ToolOffer | undefined, pass: AnswerTarget['w
 export interface TurnParts {
   readonly features: { readonly translateTurn: TranslateTurn };
   readonly processes: JobProcesses;
-  readonly schemas: Pick<SchemaChecker, 'read'>;
+  readonly schemas: Pick<SchemaChecker, 'readValue'>;
   readonly memory: { readonly charges: Charges };
   /** Whether another model can answer if the model of the job fails with this error. */
   hasOtherRoute(failure: RelayError): boolean;
@@ -90,7 +90,7 @@ export class AnswerTurns {
   /** Checks a text. A cancelled job stops waiting for the check, so that it releases its slot. */
   checkSchema(schema: string, text: string): Promise<SchemaFinding> {
     const { request, signal } = this.job;
-    return orAborted(this.#parts.schemas.read(schema, text, request.client), signal);
+    return orAborted(this.#parts.schemas.readValue(schema, text, request.client), signal);
   }
 
   readonly run: RunTurn = async (turn, target) => {

@@ -26,7 +26,7 @@ interface AnswerMemory {
 export interface AnsweringParts extends TurnParts {
   readonly features: Pick<JobFeatures, 'searcher' | 'prepareTurn' | 'answerJob' | 'translateTurn'>;
   /** Records the sent text for the conversation; null if the job has no conversation. */
-  readonly record: Pick<TurnRecord, 'add' | 'addMessage'> | null;
+  readonly record: Pick<TurnRecord, 'addText' | 'addMessage'> | null;
   readonly countTokens: CountTokens;
   readonly memory: AnswerMemory;
   /** Longest answer. Each turn of a process has this limit, too. */

@@ -106,7 +106,7 @@ export class JobChain {
     return calls.map((call, index) => ({ ...call, id: callIdAt(before + index) }));
   }
 
-  close(): void {
+  closeChain(): void {
     this.#recent.leave(this.#arrival);
   }
 }

@@ -46,7 +46,7 @@ export interface JobResources extends TurnResources, Omit<AdmissionResources, 'o
   readonly clis: readonly ModelCli[];
   /** Clients that have sent a job to any CLI. */
   readonly clients: SeenClients;
-  readonly schemas: Pick<SchemaChecker, 'read'>;
+  readonly schemas: Pick<SchemaChecker, 'readValue'>;
   readonly observer: JobObserver;
   readonly redactor: Pick<Redactor, 'redact'>;
   /** Explains an unknown model by listing the names that a client may use instead. */
@@ -136,7 +136,7 @@ export class JobRunner {
     const { bytes, ...examined } = this.#admission.examine(request, job.route);
     const enter = () => this.#admission.enter(job, bytes, isFirst, () => this.#prepare(job));
     job.admit(++this.#lastNumber, { ...examined, chain: null }, enter);
-    this.openJobs.add(job);
+    this.openJobs.addJob(job);
   }
 
   /** Ends the attempt of a background job that was not admitted because of this error. */
@@ -193,7 +193,7 @@ export class JobRunner {
   #refuseCaller(request: JobRequest, refusal: RelayError): JobStream {
     this.#admission.checkModel(request); // a wrong name of a model is the better reason
     const stream = new JobStream(request.isStreamed);
-    stream.end(this.dismiss(request, refusal));
+    stream.writeEnd(this.dismiss(request, refusal));
     return stream;
   }
 
@@ -205,7 +205,7 @@ export class JobRunner {
       return orGivenBack([prepared.turn, ticket], () => {
         const job = new Job({ request, choice, events, background: null, trace }, caller, clock);
         job.admit(++this.#lastNumber, prepared, () => ticket);
-        this.openJobs.add(job);
+        this.openJobs.addJob(job);
         return job;
       });
     } catch (error) {
@@ -235,7 +235,7 @@ export class JobRunner {
       return this.#end(job, end);
     } catch (error) {
       this.#observer.jobBroke(error);
-      job.close();
+      job.closeJob();
       const end = failedEnd(job, error);
       if (job.background === null) job.end(end);
       return { kind: 'ended', end };
@@ -256,7 +256,7 @@ export class JobRunner {
       await this.#untilGranted(job);
       checkStart(job.request, job.route);
       await job.background?.hooks.beforeStart();
-      job.start(this.#limits.executionMs);
+      job.startJob(this.#limits.executionMs);
       this.#observer.jobStarted(job.queueMs);
       job.trace?.waited(job.waitedMs, null);
       if (job.request.earlier !== undefined)
@@ -288,7 +288,7 @@ export class JobRunner {
 
   async #release(processes: JobProcesses, state: ConversationState | null, ticket: Ticket): Promise<void> {
     await processes.release(state).catch((error) => this.#observer.jobBroke(error));
-    this.openJobs.remove(ticket);
+    this.openJobs.removeJob(ticket);
     ticket.release();
   }
 
@@ -302,7 +302,7 @@ export class JobRunner {
     if (background === null) this.#admission.limitWait(job, this.#limits.queueTimeoutMs);
     const report = (position: number, reason: WaitReason) => {
       job.trace?.waits?.(position, reason);
-      return events.queued?.(position, reason) === true;
+      return events.writePosition?.(position, reason) === true;
     };
     ticket.onPosition = report;
     if (ticket.isWaiting && report(ticket.position, ticket.reason)) ticket.positionMs = clock.monotonicMs();
@@ -327,7 +327,7 @@ export class JobRunner {
 
   /** Ends the turn of a job, exactly once. */
   #end(job: Job, endOfTurn: JobEnd): Attempt {
-    job.close();
+    job.closeJob();
     if (job.hasStarted) this.#advice.recordDuration(job.executionMs);
     const attemptEnd = { ...endOfTurn, executionMs: job.attemptMs };
     const hasProof = job.hasStarted && (endOfTurn.outcome !== 'ok' || job.hasOutput || !job.isInterrupted);

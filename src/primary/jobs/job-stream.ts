@@ -13,14 +13,14 @@ export interface JobEvents {
   /** Resolves when the buffer has room again. */
   room?(): Promise<void>;
   /** Reports a queue position. Returns whether it is new to the reader. */
-  queued?(position: number, reason: WaitReason): boolean;
-  started(queueMs: number): void;
+  writePosition?(position: number, reason: WaitReason): boolean;
+  writeStart(queueMs: number): void;
   /** Reports the model that answers. */
   model?(name: string): void;
   /** Writes the next part of the answer. */
   write(event: AnswerEvent): void;
   /** Writes the last event. */
-  end(end: JobEnd): void;
+  writeEnd(end: JobEnd): void;
 }
 
 /** Types of parts that are joined when they are adjacent. */
@@ -77,7 +77,7 @@ export class JobStream implements JobEvents, AsyncIterableIterator<JobEvent, und
     this.#wakeReader();
   }
 
-  queued(position: number, reason: WaitReason): boolean {
+  writePosition(position: number, reason: WaitReason): boolean {
     if (!this.#isStreamed || this.#start !== null) return false;
     if (position === this.#lastPosition?.position && reason === this.#lastPosition.reason) return false;
     this.#lastPosition = { position, reason };
@@ -86,7 +86,7 @@ export class JobStream implements JobEvents, AsyncIterableIterator<JobEvent, und
     return true;
   }
 
-  started(queueMs: number): void {
+  writeStart(queueMs: number): void {
     this.#position = null;
     this.#start = { type: 'job-start', queueMs };
     this.#wakeReader();
@@ -107,7 +107,7 @@ export class JobStream implements JobEvents, AsyncIterableIterator<JobEvent, und
     this.#wakeReader();
   }
 
-  end(end: JobEnd): void {
+  writeEnd(end: JobEnd): void {
     if (this.#end !== null) return;
     this.#end = end;
     this.#wakeReader();

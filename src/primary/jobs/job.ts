@@ -238,12 +238,12 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
   }
 
   /** Marks the job as running, and starts its execution time limit. */
-  start(limitMs: number): void {
+  startJob(limitMs: number): void {
     this.#limitMs = limitMs;
     this.#attemptMs = this.#clock.monotonicMs();
     this.#start = { monotonicMs: this.#attemptMs, at: this.#clock.now() };
     this.limitTime(limitMs, () => tookTooLong(limitMs));
-    this.events.started(this.waitedMs);
+    this.events.writeStart(this.waitedMs);
   }
 
   /** Milliseconds until the execution time limit. */
@@ -302,18 +302,18 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
   }
 
   /** Gives back the turn, and removes limits and listeners, after the program has answered or failed. */
-  close(): void {
+  closeJob(): void {
     this.isClosed = true;
     this.#stopTimer();
     this.#caller.removeEventListener('abort', this.#onCallerAbort);
-    this.chain?.close();
+    this.chain?.closeChain();
     this.turn?.[Symbol.dispose]();
   }
 
   /** Ends the job for its readers. */
   end(end: JobEnd): void {
     this.hasEnded = true;
-    this.events.end(end);
+    this.events.writeEnd(end);
   }
 
   /** Figures of the end: times, used resources, and the models that could not answer. */

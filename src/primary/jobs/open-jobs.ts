@@ -20,11 +20,11 @@ export class OpenJobs {
     this.#router = router;
   }
 
-  add(job: Job): void {
+  addJob(job: Job): void {
     this.#jobs.set(job.ticket, { job, count: this.#count(job) });
   }
 
-  remove(ticket: Ticket): void {
+  removeJob(ticket: Ticket): void {
     this.#jobs.get(ticket)?.count[Symbol.dispose]();
     this.#jobs.delete(ticket);
   }
@@ -61,7 +61,7 @@ export class OpenJobs {
   }
 
   /** Returns the jobs for this CLI among the next jobs to get a slot. One job is considered for each slot. */
-  next(cli: ModelCli): WaitingJob[] {
+  nextJobs(cli: ModelCli): WaitingJob[] {
     return this.#room.upcoming(this.#room.limits.maxActive).flatMap((ticket) => {
       const job = this.#jobs.get(ticket)?.job;
       if (job?.route.cli !== cli) return [];

@@ -9,9 +9,9 @@ export async function answerWithText({ job, output }: AnswerTurns, turn: Turn, r
   const flush = () => output.sendText(cutter.takeBuffered());
   const end = await run(turn, {
     write: (event) => {
-      if (event.type === 'text-delta') return output.sendText(cutter.add(event.text));
+      if (event.type === 'text-delta') return output.sendText(cutter.addPiece(event.text));
       flush();
-      output.send(event);
+      output.sendEvent(event);
     },
     hasEnough: () => cutter.found !== null,
     flush,
@@ -26,7 +26,7 @@ export async function answerWithText({ job, output }: AnswerTurns, turn: Turn, r
     return ended(cutter, null);
   }
   const whole = new StopCutter(stop);
-  const text = output.correctText(whole.add(end.text) + whole.takeBuffered());
+  const text = output.correctText(whole.addPiece(end.text) + whole.takeBuffered());
   output.sendMissingCalls(end.calls ?? []);
   return ended(whole, text);
 }
@@ -53,7 +53,7 @@ export class StopCutter {
   }
 
   /** Returns the text that certainly precedes any sequence. */
-  add(piece: string): string {
+  addPiece(piece: string): string {
     if (this.#found !== null) return '';
     const text = this.#buffered + piece;
     const at = this.#firstIn(text);

@@ -125,13 +125,13 @@ export class QueuePlaces<W extends Waiter> {
   /** Takes a place. Throws `concurrency_limited` if the client may have no more places, or if the queue is full. */
   takePlace(waiter: W): void {
     this.#checkPlace(waiter);
-    this.#waiting.add(waiter, this.#clock.now());
+    this.#waiting.addMember(waiter, this.#clock.now());
     this.#countInShare(waiter, 1);
   }
 
   /** Frees the place of a job. Does nothing for a job without a place. */
   leave(waiter: W): void {
-    if (!this.#waiting.remove(waiter)) return;
+    if (!this.#waiting.removeMember(waiter)) return;
     this.#countInShare(waiter, -1);
     this.#noteActivity(waiter);
   }
@@ -152,7 +152,7 @@ export class QueuePlaces<W extends Waiter> {
       else this.#inShares.delete(share.name);
     }
     if (sign > 0)
-      for (const { name, recent } of this.#membershipsOf({ client, share: share ?? null })) recent?.remove(name);
+      for (const { name, recent } of this.#membershipsOf({ client, share: share ?? null })) recent?.removeClient(name);
   }
 
   /** Remembers so many clients that all reservations are known even if each place belongs to a different client. */
@@ -163,7 +163,7 @@ export class QueuePlaces<W extends Waiter> {
 
   /** Makes a client without waiting jobs active from now on. */
   #noteActivity(client: Pick<Waiter, 'client' | 'share'>): void {
-    for (const { name, use, recent } of this.#membershipsOf(client)) if (use.count === 0) recent?.add(name);
+    for (const { name, use, recent } of this.#membershipsOf(client)) if (use.count === 0) recent?.addClient(name);
   }
 
   #checkPlace(waiter: Waiter): void {
@@ -346,14 +346,14 @@ export class RecentClients {
   }
 
   /** Adds a client, which is active from now on. */
-  add(client: string): void {
+  addClient(client: string): void {
     this.#requestMs.delete(client);
     this.#requestMs.set(client, this.#clock.monotonicMs());
     const [oldest] = this.#requestMs.keys();
     if (this.#requestMs.size > this.#maxClients && oldest !== undefined) this.#requestMs.delete(oldest);
   }
 
-  remove(client: string): void {
+  removeClient(client: string): void {
     this.#requestMs.delete(client);
   }
 

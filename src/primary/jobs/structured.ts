@@ -49,7 +49,7 @@ export async function readValue(
         if (event.type === 'text-delta') return void pieces.push(event.text);
         if (event.type === 'passage') return; // a value cites nothing
         if (isCallEvent(event)) flush();
-        output.send(event);
+        output.sendEvent(event);
       },
       hasEnough: () => false,
       flush,

@@ -41,7 +41,7 @@ class RunningCounts<K> {
     return this.#counts.get(key) ?? 0;
   }
 
-  add(key: K, change: 1 | -1): void {
+  changeCount(key: K, change: 1 | -1): void {
     const count = this.countOf(key) + change;
     if (count > 0) this.#counts.set(key, count);
     else this.#counts.delete(key);
@@ -257,7 +257,7 @@ export class WaitingRoom {
   }
 
   /** Resolves when no job runs and no caller waits. */
-  async idle(): Promise<void> {
+  async untilIdle(): Promise<void> {
     if (this.active + this.waiting === 0) return;
     await new Promise<void>((resolve) => this.#idleWaiters.push(resolve));
   }
@@ -374,7 +374,7 @@ export class WaitingRoom {
   }
 
   #countAtGates({ gates = [] }: Entrant, change: 1 | -1): void {
-    for (const { name } of gates) this.#runningAtGate.add(name, change);
+    for (const { name } of gates) this.#runningAtGate.changeCount(name, change);
   }
 
   /** Counts a job that begins or ceases to wait at its gates with a minimum. */
@@ -389,12 +389,12 @@ export class WaitingRoom {
   }
 
   #countOf(client: ClientText, change: 1 | -1): void {
-    for (const each of spendersOf(client)) this.#runningOf.add(each, change);
+    for (const each of spendersOf(client)) this.#runningOf.changeCount(each, change);
   }
 
   #countRunning({ cli }: Entrant, change: 1 | -1): void {
-    this.#runningAt.add(cli.name, change);
-    this.#runningAt.add(cli, change);
+    this.#runningAt.changeCount(cli.name, change);
+    this.#runningAt.changeCount(cli, change);
   }
 
   /** Moves the client of a job, which is at its slot limit, behind the other clients. */

@@ -26,5 +26,5 @@ export interface Front {
    * once without a regular front. Returns false for a call that only ended the wait of an earlier call.
    */
   leave(): Promise<boolean>;
-  close(): void;
+  closePort(): void;
 }

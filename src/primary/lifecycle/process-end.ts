@@ -13,14 +13,14 @@ export class ProcessEnd {
 
   /** Exits after all records of the log are written. */
   async exit(code: ServiceExit, log: Pick<Logger, 'flush'>): Promise<void> {
-    await this.files.remove();
+    await this.files.removeFiles();
     if (await log.flush()) process.exit(code);
     process.kill(process.pid, 'SIGKILL'); // process.exit() would wait for a blocked write
   }
 
   /** Ends the process by a signal, because process.exit() would wait for a disk that does not respond. */
   async kill(signal: NodeJS.Signals): Promise<void> {
-    await this.files.remove();
+    await this.files.removeFiles();
     process.removeAllListeners(signal);
     process.kill(process.pid, signal);
   }

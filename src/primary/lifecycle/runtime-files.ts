@@ -58,7 +58,7 @@ export class RuntimeFiles {
     this.#clock = clock;
   }
 
-  /** Calls `make`, which creates them at these locations. Never resolves after `remove` was called. */
+  /** Calls `make`, which creates them at these locations. Never resolves after `removeFiles` was called. */
   make<T>(places: RuntimePlaces, make: () => Promise<T>): Promise<T> {
     if (this.#removing !== null) return new Promise(() => {});
     this.#places = places;
@@ -68,7 +68,7 @@ export class RuntimeFiles {
   }
 
   /** Removes everything, and prevents further creation. Resolves after one second at most, and never rejects. */
-  remove(): Promise<void> {
+  removeFiles(): Promise<void> {
     this.#removing ??= withLimit(
       this.#removeAll().catch(() => {}),
       removeLimitMs,

@@ -90,7 +90,7 @@ export class Systemd {
    * Starts periodic notifications. Watchdog notifications come from a timer of the main event loop, and only while a
    * worker listens or finishes requests, or during a drain.
    */
-  start(vitals: Vitals): void {
+  startNotifications(vitals: Vitals): void {
     if (this.#program === null) return;
     const { watchdogMs } = this.#handover;
     this.#clock.every(statusEveryMs, () => this.#notifyStatus(vitals));

@@ -63,7 +63,7 @@ export class ReadinessMetrics {
   }
 
   /** Removes the gauges of an account that is no longer in use. Its counters stay, because counters never decrease. */
-  remove({ names }: Pick<ModelCli, 'names'>): void {
+  removeCli({ names }: Pick<ModelCli, 'names'>): void {
     for (const gauge of [this.#ready, this.#lastCheck]) gauge.remove({ ...names });
   }
 }

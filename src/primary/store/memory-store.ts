@@ -3,9 +3,9 @@ import type { ConversationJournal } from './contract/conversations.js';
 import type { Store, StoreUpkeep } from './contract/store.js';
 
 export const noJournal: ConversationJournal = {
-  restore: async function* () {},
-  commit: async () => {},
-  remove: async () => {},
+  restoreConversations: async function* () {},
+  commitChange: async () => {},
+  removeConversation: async () => {},
   forget: () => {},
 };
 

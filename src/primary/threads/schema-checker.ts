@@ -61,7 +61,7 @@ export class SchemaChecker {
   }
 
   /** Parses the answer of a model as JSON, and checks it against the schema. */
-  read(schema: string, text: string, client: ClientText): Promise<SchemaFinding> {
+  readValue(schema: string, text: string, client: ClientText): Promise<SchemaFinding> {
     return this.#check({ schema, text }, 'bad-value', `values of ${holderOf(client)}`);
   }
 
@@ -74,8 +74,8 @@ export class SchemaChecker {
     }
   }
 
-  close(): Promise<void> {
-    return this.#thread.close();
+  closeThread(): Promise<void> {
+    return this.#thread.closeThread();
   }
 }
 

@@ -82,7 +82,7 @@ export class TokenCounter {
     }
   }
 
-  close(): Promise<void> {
-    return this.#thread.close();
+  closeThread(): Promise<void> {
+    return this.#thread.closeThread();
   }
 }

@@ -66,7 +66,7 @@ function* keysFileReader(
 ): Generator<void, KeysFileContent, void> {
   const lines = new LinesRead(table, others);
   for (const line of text.replace(/^\uFEFF/, '').split('\n')) {
-    lines.add(line);
+    lines.addLine(line);
     yield;
   }
   return lines.content();
@@ -90,7 +90,7 @@ class LinesRead {
     this.#taken = new TakenKeys(others);
   }
 
-  add(line: string): void {
+  addLine(line: string): void {
     this.#number++;
     if (/^\s*(#|$)/.test(line)) return;
     try {

@@ -86,7 +86,7 @@ export class LimitedThread<Task, Answer> {
     }
   }
 
-  async close(): Promise<void> {
+  async closeThread(): Promise<void> {
     await this.#pool?.destroy();
   }
 

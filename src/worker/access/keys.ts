@@ -24,7 +24,7 @@ export class KeyRing {
   }
 
   /** Sets the keys of the worker's start, unless newer ones have already arrived. */
-  begin(keys: WorkerKeys): void {
+  setFirstKeys(keys: WorkerKeys): void {
     if (this.#version === 0) this.replace(keys);
   }
 

@@ -155,36 +155,36 @@ export class OwnStream implements StreamFormat {
     this.#requestId = requestId;
   }
 
-  begin(): string {
+  formatBegin(): string {
     return '';
   }
 
-  queued(position: number, reason: WaitReason): string {
+  formatPosition(position: number, reason: WaitReason): string {
     return eventText('queued', { position, reason });
   }
 
-  started(queueMs: number): string {
+  formatStart(queueMs: number): string {
     return eventText('started', { queue_ms: queueMs });
   }
 
   /** Writes text and thoughts: the native API has no tools. */
-  write(event: WrittenEvent): string {
+  formatEvent(event: WrittenEvent): string {
     if (event.type === 'text-delta') return eventText('delta', { text: event.text });
     if (event.type === 'thought-delta') return eventText('thought', { text: this.thoughtPiece(event.text) });
-    if (event.type === 'thought-end') this.#thoughts.end();
+    if (event.type === 'thought-end') this.#thoughts.endThought();
     return '';
   }
 
   /** Returns the piece as the client gets it: thoughts are separated by a blank line. */
   protected thoughtPiece(text: string): string {
-    return this.#thoughts.add(text);
+    return this.#thoughts.addText(text);
   }
 
-  end(answer: CompletedAnswer): string {
+  formatEnd(answer: CompletedAnswer): string {
     return eventText('done', this.#bodyOf(answer));
   }
 
-  failure(error: RelayError): string {
+  formatFailure(error: RelayError): string {
     return eventText('error', errorBodyOf(error, this.#requestId));
   }
 }

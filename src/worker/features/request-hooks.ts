@@ -107,7 +107,7 @@ export class RequestHooks implements JobAdmission {
     return Object.assign({}, ...fields) as object;
   }
 
-  stop(): void {
+  stopParts(): void {
     for (const part of this.#parts) part.stop?.();
   }
 

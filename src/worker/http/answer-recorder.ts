@@ -13,11 +13,11 @@ export type AnswerManner = 'plain' | 'stream' | 'background';
 /** Records the answer to a request, so that a repetition of the request gets it, too. */
 export interface AnswerRecorder {
   /** Called with the body of the request. */
-  read(body: Buffer): void;
+  readBody(body: Buffer): void;
   /** Calls `answer`, or sends an earlier answer. Rejects if the request must be refused. */
   once(manner: AnswerManner, answer: () => Promise<void>): Promise<void>;
   /** Called with each sent piece of a stream, except the last ones. */
-  add(piece: string | Buffer): void;
+  addPiece(piece: string | Buffer): void;
   /** Discards the recorded pieces, because another request must get a new answer. */
   drop(): void;
   /**

@@ -41,7 +41,7 @@ export class BodyMemory {
     this.pace = new ReadingPace(clock);
   }
 
-  /** Counts a body of this client until `close`. `length`: the declared Content-Length, bytes, or Infinity. */
+  /** Counts a body of this client until `closeBody`. `length`: the declared Content-Length, bytes, or Infinity. */
   open(source: BodySource, length: number, client: ClientText): ReceivedBody {
     const owner = this.#owners.get(client) ?? { name: client, bodies: new Set(), bytes: 0 };
     const most = Math.min(length, this.limitBytes);
@@ -53,14 +53,14 @@ export class BodyMemory {
     return body;
   }
 
-  close(body: ReceivedBody): void {
+  closeBody(body: ReceivedBody): void {
     if (!this.#open.delete(body)) return;
     this.#dismiss(body);
     this.#waiting.delete(body);
     this.#bytes -= body.bytes;
     body.owner.bytes -= body.bytes;
     body.owner.bodies.delete(body);
-    body.close();
+    body.freeBytes();
     if (body.owner.bodies.size === 0) this.#owners.delete(body.owner.name);
     if (this.#open.size === 0) this.#stopChecks();
     if (this.#isShort) this.#share();
@@ -142,7 +142,7 @@ export class BodyMemory {
   }
 
   #giveUp(body: ReceivedBody): void {
-    this.close(body);
+    this.closeBody(body);
     body.source.giveUp();
   }
 
@@ -159,7 +159,7 @@ export class BodyMemory {
       );
       if (greediest === null || greediest.bytes <= claimOf(body)) return;
       const largest = [...greediest.bodies].reduce((most, each) => (each.bytes > most.bytes ? each : most));
-      this.close(largest);
+      this.closeBody(largest);
       largest.source.yield();
     }
   }
@@ -244,7 +244,7 @@ export class ReceivedBody {
     return Math.max(0, this.length - this.#bytes);
   }
 
-  add(bytes: Buffer): void {
+  addBytes(bytes: Buffer): void {
     if (this.#isClosed) return;
     this.#keep(bytes);
     this.#bytes += bytes.length;
@@ -260,7 +260,7 @@ export class ReceivedBody {
   }
 
   /** Frees the received bytes: a connection may outlive its body by far. Called only by `BodyMemory`. */
-  close(): void {
+  freeBytes(): void {
     this.#isClosed = true;
     this.#pieces.length = 0;
     this.#block = Buffer.alloc(0);

@@ -39,7 +39,7 @@ export async function readBody<T>(
   const bytes = await readBytes(req, res, memory);
   const turn = bytes.length > smallBytes ? () => memory.takeTurn() : null;
   await turn?.();
-  res.locals.recorder?.read(bytes);
+  res.locals.recorder?.readBody(bytes);
   return parseInTurns(bytes, res, schema, turn);
 }
 
@@ -130,7 +130,7 @@ function readBytes(req: Request, res: Reply, memory: BodyMemory): Promise<Buffer
   const onData = (piece: Buffer) => {
     if (body.bytes + piece.length > memory.limitBytes) return reject(tooLarge(memory.limitBytes));
     const fault = structure.countBytes(piece);
-    if (fault === null) body.add(piece);
+    if (fault === null) body.addBytes(piece);
     else reject(invalid('body', fault));
   };
   const onClose = () => req.readableEnded || reject(cancelled('the client has disconnected'));
@@ -139,7 +139,7 @@ function readBytes(req: Request, res: Reply, memory: BodyMemory): Promise<Buffer
   req.once('error', onClose).once('close', onClose);
   return promise.finally(() => {
     req.off('data', onData);
-    memory.close(body);
+    memory.closeBody(body);
     reading.resume();
   });
 }
@@ -326,16 +326,16 @@ export class ReadingPace {
     return leastRestMsPerPiece * Math.max(1, this.#count / maxShares);
   }
 
-  begin(): void {
+  beginBody(): void {
     this.#count++;
   }
 
-  end(): void {
+  endBody(): void {
     this.#count--;
   }
 
   /** Adds a server, given by its open sockets, whose reads stop when this worker reads too many small pieces. */
-  add(sockets: () => Iterable<Socket>): void {
+  addServer(sockets: () => Iterable<Socket>): void {
     this.#servers.push(sockets);
   }
 
@@ -409,7 +409,7 @@ export class PacedReading {
   #pauseInProportion(): void {
     this.#isResting = true;
     this.#req.socket.pause();
-    if (!this.#isCounted) this.#pace.begin();
+    if (!this.#isCounted) this.#pace.beginBody();
     this.#isCounted = true;
     this.#pace.checkTurn();
     void yieldToEventLoop().then(() => {
@@ -427,7 +427,7 @@ export class PacedReading {
   /** Resumes the socket, which may carry a further request. */
   #end(): void {
     this.#stopTimer();
-    if (this.#isCounted) this.#pace.end();
+    if (this.#isCounted) this.#pace.endBody();
     this.#isCounted = false;
     this.#isWaiting = false;
     this.#rested();

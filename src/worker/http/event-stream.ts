@@ -48,7 +48,7 @@ export class EventStream implements Disposable {
   }
 
   /** Sends status 200 and the headers. After this, failures must be sent as events. */
-  begin(): void {
+  beginStream(): void {
     if (this.#res.headersSent) return;
     this.#res.status(200).set({
       'Content-Type': this.#manner.type,
@@ -64,24 +64,24 @@ export class EventStream implements Disposable {
    * disconnects.
    */
   async send(event: string, content: object, signal: AbortSignal): Promise<void> {
-    await this.write(eventText(event, content), signal);
+    await this.writeEvents(eventText(event, content), signal);
   }
 
   /** Sends formatted events, like `send`; an empty text only begins the stream. */
-  async write(events: string, signal: AbortSignal): Promise<void> {
-    this.begin();
-    this.#res.locals.recorder?.add(events);
+  async writeEvents(events: string, signal: AbortSignal): Promise<void> {
+    this.beginStream();
+    this.#res.locals.recorder?.addPiece(events);
     if (events !== '') await write(this.#res, events, signal);
   }
 
   /** Records the answer, then sends the last events. Sends no pings between the pieces of a long one. */
   async writeLast(events: SentBody | string, signal: AbortSignal): Promise<void> {
-    this.begin();
+    this.beginStream();
     const notice = await this.#res.locals.recorder?.record(200, this.#manner.type, events);
     const comment = notice ? this.#manner.comment(`${notice.name}: ${notice.value}`) : '';
     if (comment !== '') await write(this.#res, comment, signal);
     const short = typeof events === 'string' ? events : events.short;
-    if (short !== null) return this.write(short, signal);
+    if (short !== null) return this.writeEvents(short, signal);
     this.#stopPings();
     for await (const piece of (events as SentBody).pieces()) await write(this.#res, piece, signal);
   }

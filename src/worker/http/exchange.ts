@@ -111,9 +111,9 @@ export interface EndedRequest {
 /** Traces requests. */
 export interface RequestTracer {
   /** Returns the trace context of a request, which its job gets; null if the request has none. */
-  begin(req: Request): TraceContext | null;
-  /** Ends the trace of a request. `trace`: the context that `begin` returned. */
-  end(trace: TraceContext, req: Request, exchange: Exchange, ended: EndedRequest): void;
+  beginTrace(req: Request): TraceContext | null;
+  /** Ends the trace of a request. `trace`: the context that `beginTrace` returned. */
+  endTrace(trace: TraceContext, req: Request, exchange: Exchange, ended: EndedRequest): void;
 }
 
 export interface ExchangeParts {
@@ -137,7 +137,7 @@ export function openExchange({ log, metrics, clock, tracer, heap, isClosing }: E
   return (req, res, next) => {
     const startedMs = clock.monotonicMs();
     const requestId = requestIdFrom(req.get('x-request-id'));
-    const trace = isUntraced(req) && tracer === null ? null : (tracer?.begin(req) ?? traceOfCaller(req));
+    const trace = isUntraced(req) && tracer === null ? null : (tracer?.beginTrace(req) ?? traceOfCaller(req));
     res.locals = { ...unknownYet, requestId, trace };
     res.setHeader('X-Request-Id', requestId);
     for (const [name, value] of commonLines) res.setHeader(name, value);
@@ -151,7 +151,11 @@ export function openExchange({ log, metrics, clock, tracer, heap, isClosing }: E
       const path = pathOf(url);
       log[levelOf(res)]('http_request_completed', record(res, method, path, durationMs));
       if (trace !== null)
-        tracer?.end(trace, req, res.locals, { path, statusCode: isComplete(res) ? res.statusCode : null, durationMs });
+        tracer?.endTrace(trace, req, res.locals, {
+          path,
+          statusCode: isComplete(res) ? res.statusCode : null,
+          durationMs,
+        });
     });
     next();
   };

@@ -74,7 +74,7 @@ export class HttpServer {
     });
     // Node would silently drop headers beyond 2,000. maxHeaderSize bounds their bytes.
     this.#server.maxHeadersCount = 0;
-    parts.pace.add(() => this.#connections.keys());
+    parts.pace.addServer(() => this.#connections.keys());
     this.#server.on('connection', (socket: Socket) => this.#welcome(socket, app));
     const serve: Listener = (req, res) => {
       parts.pace.checkTurn();
@@ -235,7 +235,7 @@ export class Listeners {
    * Closes all servers, at the latest after `limitMs`. Resolves with whether every job's answer was sent. With
    * `retire`, idle connections stay open for some seconds.
    */
-  async close(how: 'stop' | 'retire', limitMs: number): Promise<boolean> {
+  async closeServers(how: 'stop' | 'retire', limitMs: number): Promise<boolean> {
     this.#closing.abort();
     const sent = await Promise.all(this.#servers.map((server) => server[how](limitMs)));
     return sent.every(Boolean);

@@ -70,16 +70,16 @@ export type WrittenEvent =
 
 /** Stream of one answer in the form of an API: server-sent events, or JSON lines. An empty string sends nothing. */
 export interface StreamFormat {
-  begin(): string;
-  queued(position: number, reason: WaitReason): string;
-  started(queueMs: number): string;
+  formatBegin(): string;
+  formatPosition(position: number, reason: WaitReason): string;
+  formatStart(queueMs: number): string;
   /** Writes a part of the answer. Returns '' for a part that the API has no form for. */
-  write(event: WrittenEvent): string;
+  formatEvent(event: WrittenEvent): string;
   /** Text to send while the stream is silent; a comment by default. */
   ping?(): string;
   /** Formats the end of the answer, which may repeat the whole text inside JSON strings. */
-  end(answer: CompletedAnswer): string;
-  failure(error: RelayError): string;
+  formatEnd(answer: CompletedAnswer): string;
+  formatFailure(error: RelayError): string;
 }
 
 /** Form of an API's answers. */
@@ -99,17 +99,17 @@ export function eventIn(format: StreamFormat, event: JobEvent, forms: ToolForms 
   switch (event.type) {
     case 'job-admitted':
     case 'job-model':
-      return ''; // `begin` writes the beginning
+      return ''; // `formatBegin` writes the beginning
     case 'job-queued':
-      return format.queued(event.position, event.reason);
+      return format.formatPosition(event.position, event.reason);
     case 'job-start':
-      return format.started(event.queueMs);
+      return format.formatStart(event.queueMs);
     case 'job-end':
-      return ''; // `end` writes the end
+      return ''; // `formatEnd` writes the end
     case 'call-start':
-      return format.write({ ...writtenCall({ ...event, input: '' }, forms), type: 'call-start' });
+      return format.formatEvent({ ...writtenCall({ ...event, input: '' }, forms), type: 'call-start' });
     default:
-      return format.write(event);
+      return format.formatEvent(event);
   }
 }
 
@@ -194,14 +194,14 @@ export class ThoughtPieces {
   #thought: 'none' | 'open' | 'whole' = 'none';
 
   /** Returns the text to send for a piece of a thought. */
-  add(text: string): string {
+  addText(text: string): string {
     const isNext = this.#thought === 'whole';
     if (text !== '') this.#thought = 'open';
     return isNext && text !== '' ? blankLine + text : text;
   }
 
   /** Ends the open thought. Ignores a thought without text. */
-  end(): void {
+  endThought(): void {
     if (this.#thought === 'open') this.#thought = 'whole';
   }
 }

@@ -27,7 +27,7 @@ export class AnswerText implements SentBody, AsyncDisposable {
     this.#canSpill = folder !== null;
   }
 
-  add(text: string): Promise<void> {
+  addText(text: string): Promise<void> {
     return this.addJson(escaped(text));
   }
 
@@ -41,7 +41,7 @@ export class AnswerText implements SentBody, AsyncDisposable {
   /** Replaces the whole text, because the model CLI has corrected it. */
   async replace(text: string): Promise<void> {
     await this[Symbol.asyncDispose]();
-    for (let at = 0; at < text.length; at += maxInMemory) await this.add(text.slice(at, at + maxInMemory));
+    for (let at = 0; at < text.length; at += maxInMemory) await this.addText(text.slice(at, at + maxInMemory));
   }
 
   /** Whole text if all of it is in memory, else null. */
@@ -87,7 +87,7 @@ export class AnswerText implements SentBody, AsyncDisposable {
     const file = this.#file;
     this.#file = null;
     this.#forgetMemory();
-    await file?.close();
+    await file?.closeFile();
   }
 }
 
@@ -290,7 +290,7 @@ export class SpillFile {
     }
   }
 
-  close(): Promise<void> {
+  closeFile(): Promise<void> {
     return this.#handle.close();
   }
 }

@@ -155,27 +155,27 @@ class AnswerWriter {
       if (hasBegun) return '';
       hasBegun = true;
       format = this.#format.stream(this.#opening); // the model is known now, if its CLI reports it early
-      return format.begin();
+      return format.formatBegin();
     };
     using out = new EventStream(this.#res, clock, format.ping && (() => format.ping?.() ?? ''), this.#format.manner);
     try {
       const end = await this.#endOf(events, async (event) => {
         if (event.type === 'job-admitted') {
           this.#nameConversation(event.conversationId);
-          out.begin();
+          out.beginStream();
         }
         if (event.type === 'job-model') this.#model = event.model;
         const start = comesBeforeAnswer(event) ? '' : begin();
-        await out.write(start + eventIn(format, event, this.#parsed.forms), this.#signal);
+        await out.writeEvents(start + eventIn(format, event, this.#parsed.forms), this.#signal);
       });
       this.#model ??= end.model;
       const start = begin();
       await out.writeLast(
-        this.#bodyOf(end, (answer) => start + format.end(answer)),
+        this.#bodyOf(end, (answer) => start + format.formatEnd(answer)),
         this.#signal,
       );
     } catch (error) {
-      await this.#failInside(out, () => begin() + format.failure(toRelayError(error)), error);
+      await this.#failInside(out, () => begin() + format.formatFailure(toRelayError(error)), error);
     }
     out.end();
   }
@@ -196,7 +196,7 @@ class AnswerWriter {
       const end = await follow(events, async (event) => {
         if (event.type === 'job-admitted') this.#admit(event);
         await onEvent(event);
-        if (event.type === 'text-delta') await this.#text.add(event.text);
+        if (event.type === 'text-delta') await this.#text.addText(event.text);
       });
       if (end === null) throw new Error('a job ended without an end');
       setFallback(this.#res, end.fallback);

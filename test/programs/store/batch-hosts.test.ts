@@ -143,9 +143,9 @@ it('A host that has lost a batch gets no job for a line, even if the line has en
     await still.files.leaseBatches(1);
     await until(async () => (await other.files.leaseBatches(60_000)).length === 1, 'the other host to have the batch');
     await other.jobs.accept(job);
-    await other.jobs.remove('j1');
+    await other.jobs.removeJob('j1');
     await expect(still.jobs.accept(job)).rejects.toMatchObject({ code: 'store_unavailable' });
-    expect(await other.jobs.find('j1', null)).toBeNull();
+    expect(await other.jobs.findJob('j1', null)).toBeNull();
   } finally {
     await Promise.all([still.close(), other.close()]);
   }

@@ -21,7 +21,7 @@ const maxGrowthBytes = 64 * 1024 * 1024;
 async function fill(path: string, client: ClientText): Promise<void> {
   await prepareFile(path);
   const thread = new SqliteThread(path, [], migrations);
-  await thread.start();
+  await thread.startThread();
   const store = new SqliteStore(path, thread, [], systemClock);
   await store.open(async () => {});
   const now = Date.now();
@@ -30,7 +30,7 @@ async function fill(path: string, client: ClientText): Promise<void> {
       const texts = { user: `question ${from + index}`, assistant: 'ü'.repeat(answerBytes / 2) };
       const times = { createdAt: now + from + index, messageCount: 2, totalTokens: 3 };
       const change = { type: 'turn', id: `c${from + index}`, client, system: null, images: [], figures: null } as const;
-      return store.conversations.commit({ ...change, ...texts, ...times });
+      return store.conversations.commitChange({ ...change, ...texts, ...times });
     });
     await Promise.all(turns);
   }

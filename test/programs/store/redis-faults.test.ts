@@ -156,7 +156,7 @@ describe('A turn lock', () => {
     await south.run.chat(id, 'new', 'neu');
     const change = stale.change('old', 'alt', 1, []);
     if (change === null) throw new Error('there is nothing to commit');
-    await expect(north.store.conversations.commit(change)).rejects.toMatchObject({
+    await expect(north.store.conversations.commitChange(change)).rejects.toMatchObject({
       code: 'store_unavailable',
       message: expect.stringContaining('lost its turn lock'),
     });
@@ -191,7 +191,7 @@ describe('A Redis that hangs', () => {
     server.stop();
     try {
       const ends = await Promise.all([
-        host.store.conversations.commit(change).catch((error) => error.code),
+        host.store.conversations.commitChange(change).catch((error) => error.code),
         host.refusal(null),
       ]);
       expect(ends).toEqual(['store_unavailable', 'store_unavailable']);
@@ -243,7 +243,7 @@ describe('A commit whose answer was lost', () => {
     const change = turn.change('two', 'zwei', 1, []);
     if (change === null) throw new Error('there is nothing to commit');
     proxy.isDeaf = true;
-    const committed = host.store.conversations.commit(change);
+    const committed = host.store.conversations.commitChange(change);
     const turns = `prompt-relay:turns:${turn.id}`;
     const count = which === 'a first turn' ? 1 : 2;
     await until(async () => (await server.ask('LLEN', turns)) === count, 'the commit to be done');
@@ -286,12 +286,12 @@ describe('Dead connections that have not been detected', () => {
     expect(await host.refusal(null)).toBe('store_unavailable');
     await until(() => host.store.isUp, 'the store to be back');
     const taken = until(async () => {
-      await jobs.renew(Date.now());
+      await jobs.renewHost(Date.now());
       return jobs.takeJob('next').catch(() => null);
     }, 'the job to be had');
     expect(await taken).toMatchObject({ id: 'one' });
     await until(async () => {
-      await jobs.renew(Date.now());
+      await jobs.renewHost(Date.now());
       await server.ask('PUBLISH', 'prompt-relay:jobs:told', 'cancel two');
       return heard.includes('cancelled two');
     }, 'the host to hear of others again');
@@ -447,7 +447,7 @@ describe('The settings of Redis', () => {
     const id = await host.run.chat(null, 'one', 'eins');
     await host.run.conversations.fork(id, 'key alice', null);
     expect(await host.refusal(id)).toBeNull();
-    await host.run.conversations.remove(id, 'key alice');
+    await host.run.conversations.removeConversation(id, 'key alice');
     expect(await host.run.all()).toHaveLength(1);
     expect(host.told).toHaveLength(1);
   });
@@ -609,7 +609,7 @@ describe('Conversations in Redis', () => {
     for (let count = 0; count < 25; count++) ids.push(await host.run.chat(null, `${count}`, ''));
     const found: string[] = [];
     for (let before: number | null = null; ; ) {
-      const page = await host.store.conversations.list('key alice', before, 10);
+      const page = await host.store.conversations.listConversations('key alice', before, 10);
       found.push(...page.conversations.map(({ id }) => id));
       before = page.next;
       if (before === null) break;
@@ -623,14 +623,14 @@ describe('Background jobs in Redis', () => {
     using north = await hostAt(server.url);
     using south = await hostAt(server.url);
     const seen = async () => {
-      await south.store.jobs.renew(systemClock.now());
+      await south.store.jobs.renewHost(systemClock.now());
       return south.store.jobs.waiting;
     };
     expect(await seen()).toMatchObject({ count: 0, since: null });
     await north.store.jobs.accept(acceptedJob('one', 1000));
     await north.store.jobs.accept(acceptedJob('two', 2000));
     expect(await seen()).toMatchObject({ count: 2, since: 1000 });
-    await south.store.jobs.start('one', 3000);
+    await south.store.jobs.startJob('one', 3000);
     expect(await seen()).toMatchObject({ count: 1, since: 2000 });
   });
 });
@@ -645,7 +645,7 @@ describe('The queue of background jobs', () => {
     await server.ask('RENAME', 'prompt-relay:queue:jobs:prioritized', 'aside');
     await server.ask('SET', 'prompt-relay:queue:jobs:prioritized', 'something else');
     await expect(host.store.jobs.accept(acceptedJob('two'))).rejects.toMatchObject({ code: 'store_unavailable' });
-    expect(await host.store.jobs.find('two', 'key a')).toBeNull();
+    expect(await host.store.jobs.findJob('two', 'key a')).toBeNull();
     expect(await server.ask('ZRANGE', 'prompt-relay:jobs:waiting', '0', '-1')).toEqual(['one']);
     expect(host.told).toEqual([expect.stringContaining('WRONGTYPE')]);
   });
@@ -653,9 +653,9 @@ describe('The queue of background jobs', () => {
   it.each(['another host starts', 'Redis is restarted'])('is restored when %s', async (what) => {
     using host = await hostAt(server.url);
     for (const id of ['one', 'two']) await host.store.jobs.accept(acceptedJob(id));
-    await host.store.jobs.renew(systemClock.now());
+    await host.store.jobs.renewHost(systemClock.now());
     for (const key of ['one', 'prioritized']) await server.ask('DEL', `prompt-relay:queue:jobs:${key}`);
-    await host.store.jobs.renew(systemClock.now());
+    await host.store.jobs.renewHost(systemClock.now());
     expect(await queued()).toEqual([]);
     if (what === 'Redis is restarted') {
       await server.end();
@@ -667,7 +667,7 @@ describe('The queue of background jobs', () => {
     const jobs = (other ?? host).store.jobs;
     await until(
       () =>
-        jobs.renew(systemClock.now()).then(
+        jobs.renewHost(systemClock.now()).then(
           () => true,
           () => false,
         ),
@@ -710,13 +710,13 @@ describe('A background job, if a key is of another type', () => {
     const key = `prompt-relay:jobs:${name}`;
     await server.ask('RENAME', key, 'aside').catch(() => {}); // some keys do not exist
     await server.ask('SET', key, 'something else');
-    await expect(host.store.jobs.start('one', 1)).rejects.toMatchObject({ code: 'store_unavailable' });
-    const cancelled = host.store.jobs.cancel('one', endedAt(1, 'cancelled'));
+    await expect(host.store.jobs.startJob('one', 1)).rejects.toMatchObject({ code: 'store_unavailable' });
+    const cancelled = host.store.jobs.cancelJob('one', endedAt(1, 'cancelled'));
     await expect(cancelled).rejects.toMatchObject({ code: 'store_unavailable' });
     await server.ask('DEL', key);
     await server.ask('RENAME', 'aside', key).catch(() => {});
-    expect(await host.store.jobs.find('one', 'key a')).toMatchObject({ status: 'queued' });
-    expect(await host.store.jobs.start('one', 1)).toBe(true);
+    expect(await host.store.jobs.findJob('one', 'key a')).toMatchObject({ status: 'queued' });
+    expect(await host.store.jobs.startJob('one', 1)).toBe(true);
   });
 });
 
@@ -732,9 +732,9 @@ describe('Usage in Redis', () => {
   it('counts a batch once if it is added again', async () => {
     using host = await hostAt(server.url);
     const rows = [{ day: dayOf(0), ...row }];
-    await host.store.usage.add(rows);
-    await host.store.usage.add(rows);
-    await host.store.usage.add([...rows]);
+    await host.store.usage.addUsage(rows);
+    await host.store.usage.addUsage(rows);
+    await host.store.usage.addUsage([...rows]);
     const [kept, ...others] = await host.store.usage.report(always);
     const twice = { inputTokens: 14, cachedTokens: 8, cacheWriteTokens: 4, outputTokens: 10, searches: 6 };
     const sums = { refused: 6, ...twice, costUsd: 0.5, modelMs: 24 };
@@ -746,7 +746,7 @@ describe('Usage in Redis', () => {
 
   it('contains what hosts of earlier versions count, without a model', async () => {
     using host = await hostAt(server.url);
-    await host.store.usage.add([{ day: dayOf(0), ...row }]);
+    await host.store.usage.addUsage([{ day: dayOf(0), ...row }]);
     for (const [thing, amount] of [
       ['ok', '1'],
       ['inputTokens', '9'],
@@ -768,8 +768,8 @@ describe('Usage in Redis', () => {
     using south = await hostAt(server.url);
     const old = dayOf(92);
     await north.store.usage.report(always); // later uses on this day add no days to their months
-    await north.store.usage.add([90, 89].map((ago) => ({ day: dayOf(ago), ...row })));
-    await north.store.usage.add([{ day: old, ...row }]);
+    await north.store.usage.addUsage([90, 89].map((ago) => ({ day: dayOf(ago), ...row })));
+    await north.store.usage.addUsage([{ day: old, ...row }]);
     await server.ask('HINCRBYFLOAT', `prompt-relay:usage:${old}`, 'ok key old', '1');
     await Promise.all([north, south].map(({ store }) => store.usage.foldOldDays()));
     await south.store.usage.foldOldDays();
@@ -794,7 +794,7 @@ describe('Usage in Redis', () => {
     expect(late).toMatchObject([{ day: dayOf(95).slice(0, 7), jobs: { ok: 1 } }]);
     await count(96);
     using south = await hostAt(server.url);
-    await south.store.usage.add([{ day: dayOf(0), ...row }]);
+    await south.store.usage.addUsage([{ day: dayOf(0), ...row }]);
     await until(
       async () => (await server.ask('EXISTS', `prompt-relay:usage:${dayOf(96)}`)) === 0,
       'the earlier day to be added to its month',

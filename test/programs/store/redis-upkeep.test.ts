@@ -110,7 +110,7 @@ const ttlMs = 3_600_000;
 async function upkeepOf(redis: RedisServer) {
   const connection = new RedisConnection(linkTo(placeOf(redis.url), await readScripts()), 'prompt-relay', systemClock);
   await connection.opened(2000);
-  return { upkeep: new RedisUpkeep(connection, ttlMs, []), [Symbol.dispose]: () => connection.close() };
+  return { upkeep: new RedisUpkeep(connection, ttlMs, []), [Symbol.dispose]: () => connection.closeConnection() };
 }
 
 /**

@@ -52,7 +52,7 @@ it('Rows of the table of deliveries have the keys that hosts of earlier versions
   await server.ask('FLUSHALL');
   const store = await openAt(server.url);
   const delivery = deliveryOf('a', { client: 'key ada/eve' });
-  await deliveriesIn(store).add(delivery);
+  await deliveriesIn(store).addRow(delivery);
   await store.close();
   const keys = ['deliveries', 'deliveries:due', 'deliveries:of:key ada', 'delivery:a'];
   expect((await server.ask('KEYS', '*deliver*')) as string[]).toEqual(
@@ -67,13 +67,13 @@ it('A page of files or batches is read without the entries behind it', async () 
   const store = await openAt(server.url);
   const page = { client: 'key ada' as const, after: null, limit: 5 };
   for (let count = 0; count < 300; count++) {
-    await store.files.create(fileOf(`file ${count}`));
-    await store.files.complete(`file ${count}`, { purpose: 'batch', lines: 1, expiresAt: Date.now() + 60_000 });
+    await store.files.createFile(fileOf(`file ${count}`));
+    await store.files.completeFile(`file ${count}`, { purpose: 'batch', lines: 1, expiresAt: Date.now() + 60_000 });
     await store.files.addBatch(batchOf(`batch ${count}`));
   }
   const reads = await listReads(async () => {
     for (const isAscending of [true, false]) {
-      await store.files.list({ ...page, isAscending }, ['batch']);
+      await store.files.listFiles({ ...page, isAscending }, ['batch']);
       await store.files.listBatches({ ...page, isAscending }, ['chat']);
     }
   });
@@ -129,9 +129,9 @@ it('A job is not replaced by a job with the same id, which another host sends', 
   const job = { id: 'same', title: 'Hi', form: plainForm, createdAt: Date.now(), request: jobRequest() };
   try {
     await store.jobs.accept(job);
-    await store.jobs.start(job.id, Date.now());
+    await store.jobs.startJob(job.id, Date.now());
     await expect(store.jobs.accept(job)).rejects.toMatchObject({ code: 'store_unavailable' });
-    expect(await store.jobs.find(job.id, null)).toMatchObject({ status: 'running' });
+    expect(await store.jobs.findJob(job.id, null)).toMatchObject({ status: 'running' });
     await store.jobs.accept({ ...job, id: 'other' });
   } finally {
     await store.close();
@@ -152,7 +152,7 @@ it('Clients with equal names share the places for background jobs only with thei
         () => false,
         (error: Error) => /of this client wait/.test(error.message),
       );
-      await store.jobs.remove('fourth');
+      await store.jobs.removeJob('fourth');
       if (isRefused !== shareHolder(one, other)) wrong.push(`${one.client} | ${other.client}`);
     }
     await store.close();
@@ -167,16 +167,16 @@ describe('Responses on two hosts', () => {
     const limits = { maxResponses: 10, maxBytes: 100_000, ttlMs: 60_000 };
     const key = { id: 'b', client: 'key ada' as const };
     try {
-      await one.responses.put(nodeOf('a'), limits);
-      await other.responses.put(nodeOf('b', 'a'), limits);
-      expect(await one.responses.text(key, 0)).toEqual([...turnOf('a'), ...turnOf('b')]);
-      await one.responses.expire(0);
+      await one.responses.putResponse(nodeOf('a'), limits);
+      await other.responses.putResponse(nodeOf('b', 'a'), limits);
+      expect(await one.responses.readMessages(key, 0)).toEqual([...turnOf('a'), ...turnOf('b')]);
+      await one.responses.expireResponses(0);
       expect(one.responses.counts.count).toBe(2);
       await server.ask('DEL', 'prompt-relay:response:a');
-      expect([await other.responses.text(key, 0), await one.responses.put(nodeOf('c', 'b'), limits)]).toEqual([
-        null,
-        'gone',
-      ]);
+      expect([
+        await other.responses.readMessages(key, 0),
+        await one.responses.putResponse(nodeOf('c', 'b'), limits),
+      ]).toEqual([null, 'gone']);
       const { faults } = await one.upkeep.verify({ conversationTtlMs: 0, jobTtlMs: 0 });
       expect(faults).toEqual(expect.arrayContaining(['the text of response b is not whole']));
       expect(faults.join()).toContain('prompt-relay:responses has 1 entries that point to nothing');
@@ -214,7 +214,7 @@ describe('Idempotency keys on two hosts', () => {
   it('are free for the other host when released, and a late answer does not block them', () =>
     twoHosts(async (one, other) => {
       await one.claimOrFind(mine, 'd', 0);
-      one.release(mine);
+      one.releaseKey(mine);
       await until(async () => (await other.claimOrFind(mine, 'other', 0)).type === 'free', 'the key to be free');
       await expect(one.keep(mine, kept, 0)).rejects.toThrow('another host has the key');
       await other.keep(mine, { ...kept, digest: 'other' }, 0);

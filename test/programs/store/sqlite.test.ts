@@ -29,7 +29,7 @@ import { describeStore, type StorePlaceForTests } from '../../support/stores/sto
 async function openAt(path: string, steps = migrations, clock = systemClock): Promise<FullStore> {
   await prepareFile(path);
   const thread = new SqliteThread(path, [deliveryTable], steps);
-  await thread.start();
+  await thread.startThread();
   return new SqliteStore(path, thread, [deliveryTable], clock);
 }
 
@@ -94,7 +94,7 @@ it('A conversation and its fork survive a turn with a clock that was set back', 
     messageCount: 2,
     createdAt: 0,
   };
-  await store.conversations.commit({ type: 'fork', ...fork });
+  await store.conversations.commitChange({ type: 'fork', ...fork });
   await store.close();
   const next = await openAt(fileIn(folder));
   expect(await new KeptRun(next.conversations).restore()).toBe(2);
@@ -114,7 +114,7 @@ it('A row whose client is not one harms no other row', async () => {
   sql.close();
   const next = await openAt(fileIn(folder));
   const usage: UsageDelta[] = [];
-  for await (const row of next.usage.restore()) usage.push(row);
+  for await (const row of next.usage.restoreUsage()) usage.push(row);
   const conversations = await new KeptRun(next.conversations).restore();
   await next.close();
   expect([usage.map(({ client }) => client), conversations]).toEqual([['key alice'], 1]);
@@ -128,15 +128,15 @@ describe('The files of SQLite', () => {
     const open = async (tables: readonly StoreTable[]) => {
       const thread = new SqliteThread(path, tables, migrations);
       await prepareFile(path);
-      await thread.start();
+      await thread.startThread();
       return new SqliteStore(path, thread, tables, systemClock);
     };
     const before = await open([table]);
     for (const createdAt of [1, 2])
-      await openTable(before.tables, table).add(deliveryOf(`${createdAt}`, { createdAt }));
+      await openTable(before.tables, table).addRow(deliveryOf(`${createdAt}`, { createdAt }));
     await before.close();
     const store = await open([deliveryTable]);
-    await deliveriesIn(store).add(deliveryOf('open', { createdAt: 1 }));
+    await deliveriesIn(store).addRow(deliveryOf('open', { createdAt: 1 }));
     const rowsAfter = async (now: number) => {
       await store.upkeep.expireRows(now);
       return (await store.upkeep.verify({ conversationTtlMs: 0, jobTtlMs: 0 })).rows;
@@ -167,8 +167,8 @@ describe('The files of SQLite', () => {
     const store = await openAt(fileIn(folder));
     const deliveries = deliveriesIn(store);
     const [taken] = await deliveries.take(nextAt ?? 0, createdAt + 1, 9);
-    await deliveries.add(deliveryOf('new', { client: 'key ada' }));
-    const ids = (await deliveries.list(9)).map((each) => each.id);
+    await deliveries.addRow(deliveryOf('new', { client: 'key ada' }));
+    const ids = (await deliveries.listRows(9)).map((each) => each.id);
     await store.close();
     expect([taken, ids]).toEqual([deliveryOf('old', { client: 'key ada' }), ['new', 'old']]);
   });
@@ -186,7 +186,7 @@ describe('The files of SQLite', () => {
 
   it('are not created by SQLite itself, which would make them readable for others', async () => {
     await using folder = await temporaryFolder();
-    await expect(new SqliteThread(fileIn(folder), []).start()).rejects.toThrow('cannot be opened: ENOENT');
+    await expect(new SqliteThread(fileIn(folder), []).startThread()).rejects.toThrow('cannot be opened: ENOENT');
     expect(await readdir(folder.path)).toEqual([]);
   });
 
@@ -198,7 +198,7 @@ describe('The files of SQLite', () => {
     const id = await run.chat(null, secret, 'wombat', { system: 'wombat' });
     await run.chat(null, 'capybara', 'Hello');
     expect(await bytesIn(folder)).toContain('wombat');
-    await run.conversations.remove(id, 'key alice');
+    await run.conversations.removeConversation(id, 'key alice');
     await until(async () => !(await bytesIn(folder)).includes('wombat'), 'the text to be gone');
     expect(await bytesIn(folder)).toContain('capybara');
     await until(async () => (await bytesIn(folder)).length < secret.length, 'the room to be given back');
@@ -254,8 +254,8 @@ describe('The files of SQLite', () => {
       VALUES ('j1', 'key a', 'ask', 'r', '{}', '{}', 'queued', 1)`);
     sql.close();
     const store = await openAt(path);
-    expect(await store.jobs.find('j1', 'key a')).toMatchObject({ id: 'j1', title: '', status: 'queued' });
-    for await (const job of store.jobs.restore(2)) expect(job).toMatchObject({ id: 'j1', title: '' });
+    expect(await store.jobs.findJob('j1', 'key a')).toMatchObject({ id: 'j1', title: '', status: 'queued' });
+    for await (const job of store.jobs.restoreJobs(2)) expect(job).toMatchObject({ id: 'j1', title: '' });
     await store.close();
   });
 
@@ -301,7 +301,7 @@ describe('Usage in a file', () => {
 
   async function usageIn(store: FullStore): Promise<UsageDelta[]> {
     const rows: UsageDelta[] = [];
-    for await (const each of store.usage.restore()) rows.push(each);
+    for await (const each of store.usage.restoreUsage()) rows.push(each);
     return rows;
   }
 
@@ -310,10 +310,10 @@ describe('Usage in a file', () => {
     const store = await openAt(fileIn(folder));
     const today = new Date().toISOString().slice(0, 10);
     const batch = [{ ...row, day: today, costUsd: null }];
-    await store.usage.add(batch);
-    await store.usage.add(batch);
+    await store.usage.addUsage(batch);
+    await store.usage.addUsage(batch);
     expect(await usageIn(store)).toEqual([{ ...row, day: today, costUsd: null }]);
-    await store.usage.add([
+    await store.usage.addUsage([
       { ...row, day: today, costUsd: 0.25 },
       { ...row, day: today, model: 'haiku', account: 'team', costUsd: 1 },
       { ...row, day: today, client: 'user bob', costUsd: 0 },
@@ -336,11 +336,11 @@ describe('Usage in a file', () => {
     const store = await openAt(fileIn(folder), migrations, clock);
     const rowOf = (day: string, more: Partial<UsageDelta> = {}) => ({ ...row, day, costUsd: 0.5, ...more });
     const days = ['2024-11-30', '2024-12-01', '2026-08-01', '2026-08-29', '2026-08-30', '2026-11-27'];
-    await store.usage.add([...days.map((day) => rowOf(day)), rowOf('2026-08-29', { model: 'haiku' })]);
-    await store.usage.add([rowOf('2026-11-27')]);
+    await store.usage.addUsage([...days.map((day) => rowOf(day)), rowOf('2026-08-29', { model: 'haiku' })]);
+    await store.usage.addUsage([rowOf('2026-11-27')]);
     await store.close();
     const again = await openAt(fileIn(folder), migrations, clock);
-    await again.usage.add([rowOf('2026-08-28')]);
+    await again.usage.addUsage([rowOf('2026-08-28')]);
     const stored = await usageIn(again);
     expect(stored.map(({ day, model, jobs: { ok }, costUsd }) => [day, model, ok, costUsd])).toEqual([
       ['2024-12', 'opus', 1, 0.5],
@@ -369,7 +369,7 @@ describe('Usage in a file', () => {
     const store = await openAt(path);
     const old = { ...row, day: today, ...missing, jobs: { ok: 1 }, cacheWriteTokens: 0, searches: 0, costUsd: null };
     expect(await usageIn(store)).toEqual([old]);
-    await store.usage.add([{ ...row, day: today, ...missing, costUsd: null }]);
+    await store.usage.addUsage([{ ...row, day: today, ...missing, costUsd: null }]);
     expect(await usageIn(store)).toMatchObject([{ jobs: { ok: 2 }, cacheWriteTokens: 2, searches: 3 }]);
     await store.close();
   });
@@ -392,8 +392,8 @@ describe('Changes that share a transaction', () => {
     const said = { messageCount: 2, user: 'Hi', assistant: 'Hello' };
     const { conversations } = store;
     const ends = await Promise.allSettled([
-      conversations.commit({ ...turn, ...said, id: 'a' }),
-      conversations.commit({
+      conversations.commitChange({ ...turn, ...said, id: 'a' }),
+      conversations.commitChange({
         type: 'fork',
         client: 'key alice',
         id: 'b',
@@ -402,9 +402,9 @@ describe('Changes that share a transaction', () => {
         messageCount: 2,
         createdAt: 1,
       }),
-      conversations.commit({ ...turn, ...said, id: 'c' }),
-      conversations.commit({ ...turn, ...said, id: 'a' }), // the turn exists already: a defect of the caller
-      conversations.commit({
+      conversations.commitChange({ ...turn, ...said, id: 'c' }),
+      conversations.commitChange({ ...turn, ...said, id: 'a' }), // the turn exists already: a defect of the caller
+      conversations.commitChange({
         type: 'fork',
         client: 'key alice',
         id: 'd',
@@ -420,7 +420,7 @@ describe('Changes that share a transaction', () => {
     await store.close();
     const again = await openAt(path);
     const ids: string[] = [];
-    for await (const { id } of again.conversations.restore(0)) ids.push(id);
+    for await (const { id } of again.conversations.restoreConversations(0)) ids.push(id);
     expect(ids).toEqual(['a', 'c', 'd']);
     await again.close();
   });
@@ -462,7 +462,7 @@ async function fill({ conversations }: FullStore, count: number): Promise<void> 
       totalTokens: 9,
     } as const;
     const said = { user: text, assistant: text, messageCount: 2 };
-    await Promise.all(ids.map((id) => conversations.commit({ type: 'turn', id, ...turn, ...said })));
+    await Promise.all(ids.map((id) => conversations.commitChange({ type: 'turn', id, ...turn, ...said })));
   }
 }
 

@@ -281,7 +281,7 @@ export async function scriptedCli(clock: Clock, options: ScriptedOptions = {}): 
     callbacks,
   };
   const process = new CliProcess(parts, next, onChange);
-  await process.start(Promise.resolve(tree));
+  await process.startProgram(Promise.resolve(tree));
   return { tree, process };
 }
 

@@ -52,7 +52,7 @@ export async function keyedRoutes(run: RunKeyed, store: AnswerStore): Promise<Ke
   const pair = new ChannelPair();
   const handlers = {
     claim: (order, signal) => claims.hold(order, signal),
-    recordedPiece: async (order) => ({ text: await claims.read(order) }),
+    recordedPiece: async (order) => ({ text: await claims.readAnswer(order) }),
     record: async ({ claim, answer }) => ({ isRecorded: await claims.record(claim, answer) }),
     accept: ({ job }) => {
       jobs.push(job);

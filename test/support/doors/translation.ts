@@ -110,7 +110,7 @@ const parsers: Readonly<Record<string, Parse>> = {
 
 /** Reads the bytes of a file, which are those of a form, too. */
 function readFile(bytes: Buffer): void {
-  new LineCounter().add(bytes);
+  new LineCounter().addBytes(bytes);
   const form = new FormParts('edge', 17);
   form.addPiece(bytes);
   const [scanner, ids] = [new LineScanner(), new IdSet()];

@@ -43,7 +43,7 @@ export class ClaimingRequests {
     const claim = this.claims.hold({ client, key, digest }, caller.signal);
     const item = (await claim.next()).value as ClaimItem;
     const end = claim.next();
-    const read = (from: number) => this.claims.read({ client, key, digest, from });
+    const read = (from: number) => this.claims.readAnswer({ client, key, digest, from });
     return {
       claim: item.type === 'claimed' ? item.claim : null,
       answer: item.type === 'recorded' ? await wholeAnswer(item.answer, read) : null,

@@ -5,7 +5,7 @@ import { RecentUsage } from '../../../src/features/usage/recent-usage.js';
 import type { ClientText } from '../../../src/shared/client.js';
 import type { Clock } from '../../../src/shared/clock.js';
 
-type RefreshedFrom = Parameters<RecentUsage['refresh']>[0];
+type RefreshedFrom = Parameters<RecentUsage['refreshUsage']>[0];
 type JobToCount = Parameters<RecentUsage['jobEnded']>;
 
 /** Budgets with the usage to which they are compared. */
@@ -26,7 +26,7 @@ export class CountedBudgets extends Budgets {
   }
 
   refresh(journal: RefreshedFrom): Promise<void> {
-    return this.usage.refresh(journal);
+    return this.usage.refreshUsage(journal);
   }
 
   searchesOf(client: ClientText): number {

@@ -113,15 +113,15 @@ class WatchedJobs extends MemoryJobs {
     await super.accept(job);
   }
 
-  override async start(id: string, at: number): Promise<boolean> {
+  override async startJob(id: string, at: number): Promise<boolean> {
     this.starts.push(id);
     this.#check();
-    return super.start(id, at);
+    return super.startJob(id, at);
   }
 
-  override async end(...[id, ended, text]: Parameters<MemoryJobs['end']>): Promise<boolean> {
+  override async endJob(...[id, ended, text]: Parameters<MemoryJobs['endJob']>): Promise<boolean> {
     this.#check();
-    return super.end(id, ended, text);
+    return super.endJob(id, ended, text);
   }
 
   #check(): void {
@@ -181,7 +181,7 @@ function harnessState(extras: Capabilities) {
     liveConversations: [] as readonly ConversationState[],
     /** Schema check that accepts each text that begins with a brace. */
     schemas: {
-      read: async (_schema: string, text: string): Promise<SchemaFinding> =>
+      readValue: async (_schema: string, text: string): Promise<SchemaFinding> =>
         text.startsWith('{') ? { kind: 'fits', value: text } : { kind: 'bad-value', fault: 'the answer is not JSON' },
     },
     /** Reader of PDFs; each has the text `text of NAME`. */
@@ -189,7 +189,7 @@ function harnessState(extras: Capabilities) {
       'application/pdf': { isMissing: false, readText: async ({ name }: FileDocument) => `text of ${name}` },
     },
     countTokens: async (texts: readonly string[]) => texts.join('').length,
-    journal: noJournal as Pick<ConversationJournal, 'commit'>,
+    journal: noJournal as Pick<ConversationJournal, 'commitChange'>,
     launches: [] as LaunchOptions[],
     /** Conversations that processes were requested for. */
     requestedConversations: [] as (ConversationState | null)[],
@@ -299,7 +299,7 @@ const maxOutputBytes = 10_000;
 /** Returns responses of which each has the earlier text of the state. */
 function storedResponses(state: State): StoredResponses {
   const limits = responseLimits({ maxConversations: 10, conversationBytes: 400_000, conversationTtlMs: 1000 });
-  const store = Object.assign(new MemoryResponses(), { text: async () => state.earlier });
+  const store = Object.assign(new MemoryResponses(), { readMessages: async () => state.earlier });
   return new StoredResponses(store, limits, state.clock);
 }
 
@@ -313,7 +313,7 @@ function hooksWith(
   const routes = new FallbackRoutes(router, { rules: [], waitMs: 600_000, mayFallBack: () => true });
   const checkModels = (request: JobRequest) => routes.checkModels(request);
   const route: FeatureHooks['chooseRoute'] = (...question) => routes.choose(...question);
-  const failed: FeatureHooks['nextRoute'] = (...failure) => routes.next(...failure);
+  const failed: FeatureHooks['nextRoute'] = (...failure) => routes.nextChoice(...failure);
   const searching = () => {
     const { searchServer: server } = state;
     return searchHooks(searches, server && { server, maxOutputBytes });
@@ -373,7 +373,7 @@ function scriptedRunner(
     clock,
     clients: state.clients,
     isStoreUp: () => state.isStoreUp,
-    journal: { commit: (change: ConversationChange) => state.journal.commit(change) },
+    journal: { commitChange: (change: ConversationChange) => state.journal.commitChange(change) },
     schemas: state.schemas,
     countTokens: (texts: readonly string[]) => state.countTokens(texts),
     knownModels: { explain: async (error: RelayError) => error },
@@ -447,7 +447,7 @@ function backgroundJobs(state: State, runner: JobRunner, room: WaitingRoom, opti
     delete: (id: string, client: ClientText = 'key a') =>
       clientJobs.delete({ id, client, isAdmin: false, keepsEnded: false, requestId: 'request' }),
     list: async (order: Partial<JobListOrder> = {}) =>
-      clientJobs.list({ client: 'key a', status: null, before: null, limit: 10, ...order }),
+      clientJobs.listJobs({ client: 'key a', status: null, before: null, limit: 10, ...order }),
     /** Returns the events that concern a reader, until the job has ended. */
     events: (id: string, client: ClientText = 'key a', signal = new AbortController().signal) =>
       clientJobs.events(id, client, signal),
@@ -509,11 +509,11 @@ export function jobHarness(options: JobOptions = {}) {
       return end.conversation.id;
     },
     /** Returns the jobs that are next to get a slot, of the CLI without a limit. */
-    next: () => runner.openJobs.next(lastCli),
+    next: () => runner.openJobs.nextJobs(lastCli),
     outcomes: () => state.ends.map(({ requestId, end }) => [requestId, end.outcome]),
     /** Expects that everything that was acquired has been released, once. */
     expectTidy: async () => {
-      for (const { health } of clis) health.stop();
+      for (const { health } of clis) health.stopHealth();
       background.stopChecks();
       await clock.advance(1050); // positions are sent once more
       expect([room.active, room.waiting, clock.pending]).toEqual([0, 0, 0]);

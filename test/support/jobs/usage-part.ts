@@ -34,13 +34,13 @@ export function usagePart(
 /** Store of usage in memory, which survives the parts that use it. */
 export class UsageInMemory implements UsageStore {
   readonly report = null;
-  rows: Parameters<UsageStore['add']>[0] = [];
+  rows: Parameters<UsageStore['addUsage']>[0] = [];
 
-  async *restore() {
+  async *restoreUsage() {
     yield* this.rows;
   }
 
-  async add(rows: UsageInMemory['rows']): Promise<void> {
+  async addUsage(rows: UsageInMemory['rows']): Promise<void> {
     this.rows = [...this.rows, ...rows];
   }
 }

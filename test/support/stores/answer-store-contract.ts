@@ -52,7 +52,7 @@ export function describeAnswerStore(
   async function answerIn(answers: AnswerStore, asked: string) {
     const known = await answers.claimOrFind(ownClaim, asked, now);
     if (known.type !== 'answered') return known;
-    const answer = await wholeAnswer(known.answer, (from) => answers.read(ownClaim, known.digest, from));
+    const answer = await wholeAnswer(known.answer, (from) => answers.readAnswer(ownClaim, known.digest, from));
     return { digest: known.digest, answer };
   }
 
@@ -70,15 +70,15 @@ export function describeAnswerStore(
       expect(await answerIn(answers, digest)).toEqual({ digest, answer });
       const nextStore = await next();
       expect(await answerIn(nextStore, 'another digest')).toEqual({ digest, answer });
-      expect(await nextStore.read(ownClaim, 'another digest', 0)).toBe('');
-      expect(await nextStore.read({ ...ownClaim, client: 'key bob' }, digest, 0)).toBe('');
+      expect(await nextStore.readAnswer(ownClaim, 'another digest', 0)).toBe('');
+      expect(await nextStore.readAnswer({ ...ownClaim, client: 'key bob' }, digest, 0)).toBe('');
       expect(await nextStore.claimOrFind({ ...ownClaim, client: 'key bob' }, digest, now)).toEqual({ type: 'free' });
       expect(await nextStore.claimOrFind({ ...ownClaim, key: 'other' }, digest, now)).toEqual({ type: 'free' });
     });
 
     inStore('gives a key again that was released', async (answers) => {
       await answers.claimOrFind(ownClaim, digest, now);
-      answers.release(ownClaim);
+      answers.releaseKey(ownClaim);
       expect(await answers.claimOrFind(ownClaim, digest, now)).toEqual({ type: 'free' });
     });
 
@@ -91,7 +91,7 @@ export function describeAnswerStore(
         expect(await isThere(await next(), now + answerTtlMs - 1)).toBe(true);
         const nextStore = await next();
         expect(await isThere(nextStore, now + answerTtlMs)).toBe(false);
-        nextStore.expire(now + answerTtlMs);
+        nextStore.expireAnswers(now + answerTtlMs);
         expect(await isThere(nextStore, now)).toBe(false);
       },
       isShared ? it.skip : it,

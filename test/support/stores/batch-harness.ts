@@ -50,8 +50,9 @@ export class BatchHarness implements LineJobs, LineWorker {
   /** Stores a batch with these lines. */
   async add(lines: readonly string[], more: Parameters<typeof batchOf>[1] = {}) {
     const data = Buffer.from(lines.join('\n'));
-    for (const id of ['in', 'out', 'err']) await this.store.create(fileOf(id, { expiresAt: Number.MAX_SAFE_INTEGER }));
-    await this.store.append([{ id: 'in', data }]);
+    for (const id of ['in', 'out', 'err'])
+      await this.store.createFile(fileOf(id, { expiresAt: Number.MAX_SAFE_INTEGER }));
+    await this.store.appendPieces([{ id: 'in', data }]);
     const now = this.clock.now();
     const batch = batchOf('batch', { total: lines.length, expiresAt: now + 86_400_000, ...more });
     await this.store.addBatch(batch);
@@ -68,7 +69,7 @@ export class BatchHarness implements LineJobs, LineWorker {
     const linesOf = async (id: string) => {
       let text = '';
       for (let from = 0; ; from = Buffer.byteLength(text)) {
-        const piece = String(await this.store.read(id, from));
+        const piece = String(await this.store.readPiece(id, from));
         if (piece === '') break;
         text += piece;
       }
@@ -77,20 +78,20 @@ export class BatchHarness implements LineJobs, LineWorker {
     return { out: await linesOf('out'), err: await linesOf('err') };
   }
 
-  async find(id: string): Promise<EndedLine | null | 'missing'> {
+  async findEndedLine(id: string): Promise<EndedLine | null | 'missing'> {
     if (this.open.has(id)) return null;
     const { text = '', end } = this.ended.get(id) ?? {};
     if (end === undefined) return 'missing';
     return { job: backgroundView({ id, title: text }), end, text: async () => `answer ${text}` };
   }
 
-  async cancel(id: string): Promise<void> {
+  async cancelJob(id: string): Promise<void> {
     const text = this.open.get(id);
     if (text === undefined || !this.open.delete(id)) return;
     this.ended.set(id, { text, end: jobFailed('cancelled', { failure: { code: 'cancelled', message: '' } }) });
   }
 
-  async remove(id: string): Promise<void> {
+  async removeJob(id: string): Promise<void> {
     this.ended.delete(id);
     this.open.delete(id);
   }
@@ -99,7 +100,7 @@ export class BatchHarness implements LineJobs, LineWorker {
     const { refusal } = this;
     this.refusal = null;
     if (refusal !== null) throw refusal;
-    const text = String((await this.store.read(file, line.start)).subarray(0, line.end - line.start)).trim();
+    const text = String((await this.store.readPiece(file, line.start)).subarray(0, line.end - line.start)).trim();
     if (!hasRoom || text.includes('bad'))
       return { refused: { text: `refused ${hasRoom ? text : 'no_room'}`, outcome: 'errored' as const } };
     this.submitted.push(text);

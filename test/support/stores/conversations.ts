@@ -28,7 +28,7 @@ export class StoreHarness {
   /** Opens a turn, which may have to wait. */
   open(id: string | null, owner: ClientText = 'key alice', bytes = 2): ConversationTurn {
     const turn = this.store.turn(id, owner, null, bytes);
-    turn.open();
+    turn.openTurn();
     return turn;
   }
 

@@ -25,7 +25,7 @@ async function addAll(
   count: number,
   make: (index: number) => Delivery,
 ): Promise<void> {
-  for (let index = 0; index < count; index++) await deliveries.add(make(index));
+  for (let index = 0; index < count; index++) await deliveries.addRow(make(index));
 }
 
 /** Returns the deliveries in a store. */
@@ -65,83 +65,83 @@ export function describeDeliveryStore(
   describe(`Deliveries in ${name}`, () => {
     it('are added once for each id, and listed with the newest first', () =>
       withDeliveries(async (deliveries) => {
-        expect(await deliveries.add(deliveryOf('a'))).toEqual({ isNew: true, dropped: 0 });
-        expect(await deliveries.add(deliveryOf('b', { createdAt: now + 1 }))).toEqual({ isNew: true, dropped: 0 });
-        expect(await deliveries.add(deliveryOf('a', { body: '{}' }))).toEqual({ isNew: false, dropped: 0 });
-        expect(await deliveries.list(9)).toEqual([deliveryOf('b', { createdAt: now + 1 }), deliveryOf('a')]);
-        expect(ids(await deliveries.list(1))).toEqual(['b']);
+        expect(await deliveries.addRow(deliveryOf('a'))).toEqual({ isNew: true, dropped: 0 });
+        expect(await deliveries.addRow(deliveryOf('b', { createdAt: now + 1 }))).toEqual({ isNew: true, dropped: 0 });
+        expect(await deliveries.addRow(deliveryOf('a', { body: '{}' }))).toEqual({ isNew: false, dropped: 0 });
+        expect(await deliveries.listRows(9)).toEqual([deliveryOf('b', { createdAt: now + 1 }), deliveryOf('a')]);
+        expect(ids(await deliveries.listRows(1))).toEqual(['b']);
       }));
 
     it('are taken when they are due, and again only if their host does not report an attempt in time', () =>
       withDeliveries(async (deliveries) => {
-        await deliveries.add(deliveryOf('later', { nextAt: now + 5 }));
-        await deliveries.add(deliveryOf('first', { nextAt: now - 5 }));
-        await deliveries.add(deliveryOf('second'));
+        await deliveries.addRow(deliveryOf('later', { nextAt: now + 5 }));
+        await deliveries.addRow(deliveryOf('first', { nextAt: now - 5 }));
+        await deliveries.addRow(deliveryOf('second'));
         expect(ids(await deliveries.take(now, now + 100, 1))).toEqual(['first']);
         expect(ids(await deliveries.take(now, now + 100, 9))).toEqual(['second']);
         expect(ids(await deliveries.take(now + 99, now + 200, 9))).toEqual(['later']);
-        await deliveries.update(ended(deliveryOf('first')));
+        await deliveries.updateRow(ended(deliveryOf('first')));
         const failed = deliveryOf('second', {
           attempts: 1,
           attemptedAt: now,
           nextAt: now + 150,
           error: 'it answered 500',
         });
-        await deliveries.update(failed);
+        await deliveries.updateRow(failed);
         expect(await deliveries.take(now + 149, now + 500, 9)).toEqual([]);
         expect(await deliveries.take(now + 150, now + 500, 9)).toEqual([failed]);
-        expect((await deliveries.list(9)).find(({ id }) => id === 'first')).toEqual(ended(deliveryOf('first')));
+        expect((await deliveries.listRows(9)).find(({ id }) => id === 'first')).toEqual(ended(deliveryOf('first')));
       }));
 
     it(`${isDurable ? 'survive' : 'do not survive'} a restart`, () =>
       withStore(async (store, next) => {
-        await deliveriesIn(store).add(deliveryOf('a'));
+        await deliveriesIn(store).addRow(deliveryOf('a'));
         const deliveries = deliveriesIn(await next());
         expect(ids(await deliveries.take(now, now + 1, 9))).toEqual(isDurable ? ['a'] : []);
       }));
 
     it('are removed after a while once they have ended', () =>
       withDeliveries(async (deliveries) => {
-        await deliveries.add(deliveryOf('a'));
-        await deliveries.add(deliveryOf('b'));
-        await deliveries.update(ended(deliveryOf('a')));
-        await deliveries.add(deliveryOf('c', { createdAt: now + keepMs + 1 }));
-        expect(ids(await deliveries.list(9)).toSorted()).toEqual(expect.arrayContaining(['c']));
-        expect(ids(await deliveries.list(9))).not.toContain('a');
-        await deliveries.update(ended(deliveryOf('a'))); // has no effect
-        expect(ids(await deliveries.list(9))).not.toContain('a');
+        await deliveries.addRow(deliveryOf('a'));
+        await deliveries.addRow(deliveryOf('b'));
+        await deliveries.updateRow(ended(deliveryOf('a')));
+        await deliveries.addRow(deliveryOf('c', { createdAt: now + keepMs + 1 }));
+        expect(ids(await deliveries.listRows(9)).toSorted()).toEqual(expect.arrayContaining(['c']));
+        expect(ids(await deliveries.listRows(9))).not.toContain('a');
+        await deliveries.updateRow(ended(deliveryOf('a'))); // has no effect
+        expect(ids(await deliveries.listRows(9))).not.toContain('a');
       }));
 
     it('are removed after a while although no other one is added, once they have ended', () =>
       withStore(async (store) => {
         const deliveries = deliveriesIn(store);
-        for (const id of ['over', 'open']) await deliveries.add(deliveryOf(id));
-        await deliveries.update(ended(deliveryOf('over')));
+        for (const id of ['over', 'open']) await deliveries.addRow(deliveryOf(id));
+        await deliveries.updateRow(ended(deliveryOf('over')));
         await store.upkeep.expireRows(now + keepMs);
-        expect(ids(await deliveries.list(9))).toHaveLength(2);
+        expect(ids(await deliveries.listRows(9))).toHaveLength(2);
         await store.upkeep.expireRows(now + keepMs + 1);
-        expect(ids(await deliveries.list(9))).toEqual(['open']);
+        expect(ids(await deliveries.listRows(9))).toEqual(['open']);
       }));
 
     it('are kept after a while if they have not ended, and may be added when they have ended', () =>
       withStore(async (store) => {
         const deliveries = deliveriesIn(store);
-        await deliveries.add(deliveryOf('open'));
-        await deliveries.add(ended(deliveryOf('over', { createdAt: now + 1 })));
+        await deliveries.addRow(deliveryOf('open'));
+        await deliveries.addRow(ended(deliveryOf('over', { createdAt: now + 1 })));
         expect(ids(await deliveries.take(now, now + 1000, 10))).toEqual(['open']);
-        await deliveries.add(deliveryOf('late', { createdAt: now + keepMs + 2 }));
-        expect(ids(await deliveries.list(10))).toEqual(['late', 'open']);
+        await deliveries.addRow(deliveryOf('late', { createdAt: now + keepMs + 2 }));
+        expect(ids(await deliveries.listRows(10))).toEqual(['late', 'open']);
       }));
 
     it('are limited for each client: the oldest is removed, first one that has ended', () =>
       withDeliveries(async (deliveries) => {
         const client = 'key ada';
         await addAll(deliveries, maxOfHolder, (index) => deliveryOf(`${index}`, { client, createdAt: now + index }));
-        await deliveries.add(deliveryOf('of the service', { type: 'login.needed' }));
-        await deliveries.update(ended(deliveryOf('7', { client })));
-        expect(await deliveries.add(deliveryOf('x', { client }))).toEqual({ isNew: true, dropped: 0 });
-        expect(await deliveries.add(deliveryOf('y', { client }))).toEqual({ isNew: true, dropped: 1 });
-        const left = ids(await deliveries.list(2 * maxOfHolder));
+        await deliveries.addRow(deliveryOf('of the service', { type: 'login.needed' }));
+        await deliveries.updateRow(ended(deliveryOf('7', { client })));
+        expect(await deliveries.addRow(deliveryOf('x', { client }))).toEqual({ isNew: true, dropped: 0 });
+        expect(await deliveries.addRow(deliveryOf('y', { client }))).toEqual({ isNew: true, dropped: 1 });
+        const left = ids(await deliveries.listRows(2 * maxOfHolder));
         expect(left).toHaveLength(maxOfHolder + 1);
         for (const gone of ['0', '7']) expect(left).not.toContain(gone);
         expect(left).toContain('of the service');
@@ -153,15 +153,15 @@ export function describeDeliveryStore(
       ['made ci~1/', 'made ci~1', 'made ci~10'],
     ] as const)('are limited for all clients of one holder together: %s', (prefix, holder, other) =>
       withDeliveries(async (deliveries) => {
-        await deliveries.add(deliveryOf('other', { client: other }));
-        await deliveries.add(deliveryOf('user', { client: `user ${holder}/1` }));
+        await deliveries.addRow(deliveryOf('other', { client: other }));
+        await deliveries.addRow(deliveryOf('user', { client: `user ${holder}/1` }));
         const each = (index: number) => {
           const client = index === 0 ? holder : (`${prefix}${index}` as const);
           return deliveryOf(`${index}`, { client, createdAt: now + index });
         };
         await addAll(deliveries, maxOfHolder, each);
-        expect(await deliveries.add(each(maxOfHolder))).toEqual({ isNew: true, dropped: 1 });
-        const left = ids(await deliveries.list(2 * maxOfHolder));
+        expect(await deliveries.addRow(each(maxOfHolder))).toEqual({ isNew: true, dropped: 1 });
+        const left = ids(await deliveries.listRows(2 * maxOfHolder));
         expect(left).toEqual(expect.arrayContaining(['other', 'user', '1']));
         expect([left.length, left.includes('0')]).toEqual([maxOfHolder + 2, false]);
       }),
@@ -174,14 +174,14 @@ export function describeDeliveryStore(
           deliveryOf('budget', { type: 'budget.used_up', client: 'key 1' }),
           deliveryOf('quota', { type: 'quota.nearly_used' }),
         ];
-        for (const other of others) await deliveries.add(other);
-        await deliveries.update(ended(deliveryOf('quota', { type: 'quota.nearly_used' })));
+        for (const other of others) await deliveries.addRow(other);
+        await deliveries.updateRow(ended(deliveryOf('quota', { type: 'quota.nearly_used' })));
         const each = (index: number) =>
           deliveryOf(`${index}`, { client: `key ${index % 20}`, createdAt: now + 1 + index });
         await addAll(deliveries, max, each);
         const last = deliveryOf('last', { client: 'key 1', createdAt: now + 5000 });
-        expect(await deliveries.add(last)).toEqual({ isNew: true, dropped: 1 });
-        const left = ids(await deliveries.list(2 * max));
+        expect(await deliveries.addRow(last)).toEqual({ isNew: true, dropped: 1 });
+        const left = ids(await deliveries.listRows(2 * max));
         expect(left).toHaveLength(max + others.length);
         expect(left).toEqual(expect.arrayContaining(['login', 'budget', 'quota', 'last', '1']));
         expect(left).not.toContain('0');
@@ -192,10 +192,10 @@ export function describeDeliveryStore(
         const type = 'budget.used_up';
         const client = (index: number) => (index === 0 ? noClient : (`key ${index % 20}` as const));
         const each = (index: number) => deliveryOf(`${index}`, { type, client: client(index), createdAt: now + index });
-        await deliveries.add(deliveryOf('job', { client: 'key 1' }));
+        await deliveries.addRow(deliveryOf('job', { client: 'key 1' }));
         await addAll(deliveries, maxOthers, each);
-        expect(await deliveries.add(deliveryOf('new', { type }))).toEqual({ isNew: true, dropped: 1 });
-        const left = ids(await deliveries.list(2 * maxOthers));
+        expect(await deliveries.addRow(deliveryOf('new', { type }))).toEqual({ isNew: true, dropped: 1 });
+        const left = ids(await deliveries.listRows(2 * maxOthers));
         expect(left).toHaveLength(maxOthers + 1);
         expect(left).toEqual(expect.arrayContaining(['0', 'job', 'new']));
         expect(left).not.toContain('1');
@@ -205,10 +205,10 @@ export function describeDeliveryStore(
       withStore(async (store) => {
         const { upkeep } = store;
         const deliveries = deliveriesIn(store);
-        await deliveries.add(deliveryOf('a', { client: 'key ada' }));
-        await deliveries.add(deliveryOf('b', { client: 'key bob' }));
+        await deliveries.addRow(deliveryOf('a', { client: 'key ada' }));
+        await deliveries.addRow(deliveryOf('b', { client: 'key bob' }));
         expect(await upkeep.purge('key ada')).toMatchObject({ deliveries: 1 });
-        expect(ids(await deliveries.list(9))).toEqual(['b']);
+        expect(ids(await deliveries.listRows(9))).toEqual(['b']);
         const { faults } = await upkeep.verify({ conversationTtlMs: 0, jobTtlMs: 0 });
         expect(faults.filter((fault) => fault.includes('deliver'))).toEqual([]);
       }));

@@ -33,7 +33,7 @@ export function batchOf(id: string, more: Partial<StoredBatch> = {}): StoredBatc
 async function bytesOf(files: FileStore, id: string): Promise<Buffer> {
   const pieces: Buffer[] = [];
   for (let from = 0; ; ) {
-    const piece = await files.read(id, from);
+    const piece = await files.readPiece(id, from);
     if (piece.length === 0) return Buffer.concat(pieces);
     expect(piece.length).toBeLessThanOrEqual(filePieceBytes);
     pieces.push(piece);
@@ -50,72 +50,72 @@ export function describeFileStore(name: string, isDurable: boolean, place: () =>
   describe(`Files in ${name}`, () => {
     it('have the bytes that were added, in pieces of any size', () =>
       withStore(async ({ files }, next) => {
-        await files.create(fileOf('a'));
+        await files.createFile(fileOf('a'));
         const sizes = [1, filePieceBytes - 2, 0, 3, 2 * filePieceBytes + 5, filePieceBytes, 7];
         const pieces = sizes.map((size, index) => Buffer.alloc(size, index + 250));
-        for (const data of pieces) await files.append([{ id: 'a', data }]);
+        for (const data of pieces) await files.appendPieces([{ id: 'a', data }]);
         const whole = Buffer.concat(pieces);
         const stored = isDurable ? (await next()).files : files;
         expect((await bytesOf(stored, 'a')).equals(whole)).toBe(true);
         for (const from of [1, filePieceBytes, filePieceBytes + 1, whole.length - 1]) {
-          const piece = await stored.read('a', from);
+          const piece = await stored.readPiece('a', from);
           expect(piece.equals(whole.subarray(from, from + piece.length)) && piece.length > 0).toBe(true);
         }
-        expect((await stored.find('a', 'key ada'))?.bytes).toBe(whole.length);
+        expect((await stored.findFile('a', 'key ada'))?.bytes).toBe(whole.length);
         expect(await stored.usageOf('key ada')).toMatchObject({ files: 1, bytes: whole.length });
       }));
 
     it('are found and listed only by their client, and listed only when they are whole', () =>
       withStore(async ({ files }) => {
-        for (const id of ['a', 'b', 'c', 'd']) await files.create(fileOf(id));
-        await files.create(fileOf('data'));
-        await files.create(fileOf('x', { client: 'key ada/bob' }));
+        for (const id of ['a', 'b', 'c', 'd']) await files.createFile(fileOf(id));
+        await files.createFile(fileOf('data'));
+        await files.createFile(fileOf('x', { client: 'key ada/bob' }));
         const whole = { purpose: 'batch', lines: 4, expiresAt: now + 2000 } as const;
-        expect(await files.complete('data', { ...whole, purpose: 'user_data' })).toBe(true);
-        for (const id of ['a', 'b', 'c', 'x']) expect(await files.complete(id, whole)).toBe(true);
-        expect(await files.complete('missing', whole)).toBe(false);
-        expect(await files.find('a', 'key ada')).toEqual(fileOf('a', { ...whole, isWhole: true }));
-        expect(await files.find('a', 'key ada/bob')).toBeNull();
-        const first = await files.list(page, ['batch']);
+        expect(await files.completeFile('data', { ...whole, purpose: 'user_data' })).toBe(true);
+        for (const id of ['a', 'b', 'c', 'x']) expect(await files.completeFile(id, whole)).toBe(true);
+        expect(await files.completeFile('missing', whole)).toBe(false);
+        expect(await files.findFile('a', 'key ada')).toEqual(fileOf('a', { ...whole, isWhole: true }));
+        expect(await files.findFile('a', 'key ada/bob')).toBeNull();
+        const first = await files.listFiles(page, ['batch']);
         expect([ids(first), first.hasMore]).toEqual([['c', 'b'], true]);
-        const second = await files.list({ ...page, after: 'b' }, ['batch']);
+        const second = await files.listFiles({ ...page, after: 'b' }, ['batch']);
         expect([ids(second), second.hasMore]).toEqual([['a'], false]);
-        const ascending = await files.list({ ...page, isAscending: true, after: 'a' }, ['batch', 'user_data']);
+        const ascending = await files.listFiles({ ...page, isAscending: true, after: 'a' }, ['batch', 'user_data']);
         expect([ids(ascending), ascending.hasMore]).toEqual([['b', 'c'], true]);
-        expect(ids(await files.list({ ...page, after: 'missing' }, ['batch']))).toEqual([]);
+        expect(ids(await files.listFiles({ ...page, after: 'missing' }, ['batch']))).toEqual([]);
         expect((await files.usageOf('key ada')).files).toBe(6);
       }));
 
     it('are removed with their bytes, when they expire, and when their upload was broken', () =>
       withStore(async ({ files }) => {
-        await files.create(fileOf('old'));
-        await files.create(fileOf('broken', { createdAt: now - 1 }));
-        await files.create(fileOf('new'));
-        await files.create(fileOf('gone'));
+        await files.createFile(fileOf('old'));
+        await files.createFile(fileOf('broken', { createdAt: now - 1 }));
+        await files.createFile(fileOf('new'));
+        await files.createFile(fileOf('gone'));
         for (const id of ['old', 'gone'])
-          await files.complete(id, { purpose: 'batch', lines: 0, expiresAt: id === 'old' ? now : now + 1 });
-        await files.append([{ id: 'gone', data: Buffer.from('text') }]);
-        await files.remove('gone');
-        await files.remove('missing');
-        await files.expire(now, now);
-        await files.append([{ id: 'gone', data: Buffer.from('more') }]);
+          await files.completeFile(id, { purpose: 'batch', lines: 0, expiresAt: id === 'old' ? now : now + 1 });
+        await files.appendPieces([{ id: 'gone', data: Buffer.from('text') }]);
+        await files.removeFile('gone');
+        await files.removeFile('missing');
+        await files.expireFiles(now, now);
+        await files.appendPieces([{ id: 'gone', data: Buffer.from('more') }]);
         expect(await files.usageOf('key ada')).toMatchObject({ files: 1, bytes: 0 });
         expect(await bytesOf(files, 'gone')).toEqual(Buffer.alloc(0));
-        expect(await files.find('new', 'key ada')).not.toBeNull();
+        expect(await files.findFile('new', 'key ada')).not.toBeNull();
       }));
 
     it('are purged with their client', () =>
       withStore(async ({ files, upkeep }) => {
-        await files.create(fileOf('a'));
-        await files.append([{ id: 'a', data: Buffer.from('text') }]);
-        await files.create(fileOf('b', { client: 'key bob', holder: 'key bob' }));
+        await files.createFile(fileOf('a'));
+        await files.appendPieces([{ id: 'a', data: Buffer.from('text') }]);
+        await files.createFile(fileOf('b', { client: 'key bob', holder: 'key bob' }));
         await files.addBatch(batchOf('c'));
         await upkeep.purge('key ada');
         expect(await files.usageOf('key ada')).toMatchObject({ files: 0, bytes: 0 });
         expect((await files.usageOf('key bob')).othersBytes ?? 0).toBe(0);
         expect(await bytesOf(files, 'a')).toEqual(Buffer.alloc(0));
         expect(await files.findBatch('c', 'key ada')).toBeNull();
-        expect(await files.find('b', 'key bob')).not.toBeNull();
+        expect(await files.findFile('b', 'key bob')).not.toBeNull();
       }));
   });
 
@@ -130,7 +130,7 @@ export function describeFileStore(name: string, isDurable: boolean, place: () =>
 
     it('store their progress together with their results', () =>
       withStore(async ({ files }, next) => {
-        for (const id of ['out', 'err']) await files.create(fileOf(id, { purpose: 'batch_output' }));
+        for (const id of ['out', 'err']) await files.createFile(fileOf(id, { purpose: 'batch_output' }));
         await files.addBatch(batchOf('a'));
         expect(await files.leaseBatches(1000)).toEqual([batchOf('a')]);
         const results = [
@@ -144,8 +144,8 @@ export function describeFileStore(name: string, isDurable: boolean, place: () =>
         const stored = isDurable ? (await next()).files : files;
         expect(await stored.findBatch('a', 'key ada')).toEqual(batchOf('a', { progress: running, cancelAt: now + 1 }));
         expect(await stored.findBatch('a', 'key bob')).toBeNull();
-        expect(String(await stored.read('out', 0))).toBe('one\none\n');
-        expect(String(await stored.read('err', 0))).toBe('two\n');
+        expect(String(await stored.readPiece('out', 0))).toBe('one\none\n');
+        expect(String(await stored.readPiece('err', 0))).toBe('two\n');
       }));
 
     it('are leased and counted until they have ended, and then unchanged', () =>
@@ -163,7 +163,7 @@ export function describeFileStore(name: string, isDurable: boolean, place: () =>
         expect(ids(await files.listBatches({ ...page, client: 'key ada/bob' }, ['chat']))).toEqual([]);
         await files.removeBatch('b');
         expect(await files.advance('b', running, [])).toBe('lost');
-        await files.expire(now + 2000, now);
+        await files.expireFiles(now + 2000, now);
         expect(await files.findBatch('a', 'key ada')).toBeNull();
       }));
 
@@ -200,28 +200,28 @@ export function describeFileStore(name: string, isDurable: boolean, place: () =>
 
     it('protect their files and themselves until they end, also if all of them have expired', () =>
       withStore(async ({ files }) => {
-        for (let count = 0; count < 25; count++) await files.create(fileOf(`old ${count}`));
-        await files.create(fileOf('in'));
-        await files.append([{ id: 'in', data: Buffer.from('line') }]);
-        await files.complete('in', { purpose: 'batch', lines: 1, expiresAt: now - 1 });
+        for (let count = 0; count < 25; count++) await files.createFile(fileOf(`old ${count}`));
+        await files.createFile(fileOf('in'));
+        await files.appendPieces([{ id: 'in', data: Buffer.from('line') }]);
+        await files.completeFile('in', { purpose: 'batch', lines: 1, expiresAt: now - 1 });
         for (const id of ['out', 'err'])
-          await files.create(fileOf(id, { createdAt: now - 9, expiresAt: now - 9, purpose: 'batch_output' }));
+          await files.createFile(fileOf(id, { createdAt: now - 9, expiresAt: now - 9, purpose: 'batch_output' }));
         await files.addBatch(batchOf('a', { removeAt: now - 1 }));
         await files.leaseBatches(1000);
         await files.advance('a', running, [{ id: 'out', data: Buffer.from('result') }]);
-        await files.expire(now + 5000, now);
-        await files.expire(now + 10_000, now);
+        await files.expireFiles(now + 5000, now);
+        await files.expireFiles(now + 10_000, now);
         expect(await files.usageOf('key ada')).toMatchObject({ files: 3, bytes: 10 });
         expect(await files.findBatch('a', 'key ada')).not.toBeNull();
-        expect(String(await files.read('in', 0))).toBe('line');
-        await files.complete('out', { purpose: 'batch_output', lines: 1, expiresAt: now + 300_000 });
+        expect(String(await files.readPiece('in', 0))).toBe('line');
+        await files.completeFile('out', { purpose: 'batch_output', lines: 1, expiresAt: now + 300_000 });
         await files.advance('a', { ...running, status: 'ended', endedAt: now, removeAt: now + 300_000 }, []);
-        await files.expire(now + 200_000, now);
-        expect(await files.find('in', 'key ada')).toBeNull();
-        expect(await files.find('out', 'key ada')).not.toBeNull();
+        await files.expireFiles(now + 200_000, now);
+        expect(await files.findFile('in', 'key ada')).toBeNull();
+        expect(await files.findFile('out', 'key ada')).not.toBeNull();
         expect(await files.findBatch('a', 'key ada')).not.toBeNull();
-        await files.expire(now + 300_000, now);
-        expect([await files.find('out', 'key ada'), await files.findBatch('a', 'key ada')]).toEqual([null, null]);
+        await files.expireFiles(now + 300_000, now);
+        expect([await files.findFile('out', 'key ada'), await files.findBatch('a', 'key ada')]).toEqual([null, null]);
       }));
   });
 }

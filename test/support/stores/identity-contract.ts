@@ -25,19 +25,19 @@ function usageOf(client: ClientText): UsageDelta {
 async function fill(store: FullStore, client: ClientText, id: string, at: number): Promise<void> {
   const { files, jobs, answers, responses } = store;
   const owner = { client, holder: holderOf(client) };
-  await files.create(fileOf(`file-${id}`, { ...owner, expiresAt: at + 60_000 }));
+  await files.createFile(fileOf(`file-${id}`, { ...owner, expiresAt: at + 60_000 }));
   const whole = { purpose: 'batch', lines: 1, expiresAt: at + 60_000 } as const;
-  await files.complete(`file-${id}`, whole);
+  await files.completeFile(`file-${id}`, whole);
   await files.addBatch(batchOf(`batch-${id}`, { ...owner, expiresAt: at + 60_000, removeAt: at + 60_000 }));
   const request = jobRequest({ client, requestId: `request-${id}` });
   await jobs.accept({ id: `job-${id}`, title: id, form: plainForm, createdAt: at, request });
-  await jobs.start(`job-${id}`, at);
+  await jobs.startJob(`job-${id}`, at);
   const end = { ...jobDone({ model: 'eliza' }), text: null };
-  await jobs.end(`job-${id}`, { status: 'succeeded', endedAt: at, end }, new AnswerLog());
+  await jobs.endJob(`job-${id}`, { status: 'succeeded', endedAt: at, end }, new AnswerLog());
   await answers.claimOrFind({ client, key: 'same' }, digest, at);
   await answers.keep({ client, key: 'same' }, { digest, answer: recordedAnswer(id) }, at);
-  await responses.put(nodeOf(`response-${id}`, null, { client, createdAt: at }), limits);
-  await deliveriesIn(store).add(deliveryOf(`delivery-${id}`, { client, createdAt: at, nextAt: at + 60_000 }));
+  await responses.putResponse(nodeOf(`response-${id}`, null, { client, createdAt: at }), limits);
+  await deliveriesIn(store).addRow(deliveryOf(`delivery-${id}`, { client, createdAt: at, nextAt: at + 60_000 }));
 }
 
 /** Returns the ids of the things in the store that this client can read. */
@@ -48,13 +48,13 @@ async function seenBy(
 ): Promise<string[]> {
   const after = at - limits.ttlMs;
   const page = { client, after: null, limit: 100, isAscending: true };
-  const [list, batches] = [await files.list(page, ['batch']), await files.listBatches(page, ['chat'])];
-  const jobList = await jobs.list({ client, status: null, before: null, limit: 100 });
+  const [list, batches] = [await files.listFiles(page, ['batch']), await files.listBatches(page, ['chat'])];
+  const jobList = await jobs.listJobs({ client, status: null, before: null, limit: 100 });
   const known = await answers.claimOrFind({ client, key: 'same' }, digest, at);
-  if (known.type === 'free') answers.release({ client, key: 'same' });
+  if (known.type === 'free') answers.releaseKey({ client, key: 'same' });
   const found: string[] = [];
   for (const index of clients.keys()) {
-    const piece = await responses.read({ id: `response-${index}`, client }, 0, after);
+    const piece = await responses.readBody({ id: `response-${index}`, client }, 0, after);
     if (piece !== null) found.push(piece.text);
   }
   return [
@@ -81,9 +81,9 @@ export function describeIdentities(name: string, place: () => Promise<StorePlace
           expect([client, await seenBy(store, client, at)]).toEqual([client, thingsOf(String(index))]);
           for (const [other] of clients.entries()) {
             const isOwn = other === index;
-            expect((await store.files.find(`file-${other}`, client)) !== null).toBe(isOwn);
+            expect((await store.files.findFile(`file-${other}`, client)) !== null).toBe(isOwn);
             expect((await store.files.findBatch(`batch-${other}`, client)) !== null).toBe(isOwn);
-            expect((await store.jobs.find(`job-${other}`, client)) !== null).toBe(isOwn);
+            expect((await store.jobs.findJob(`job-${other}`, client)) !== null).toBe(isOwn);
           }
         }
         const holders = sameNames.map(({ spenders: [holder = noClient] }) => holder);
@@ -98,14 +98,14 @@ export function describeIdentities(name: string, place: () => Promise<StorePlace
       withStore(async (store) => {
         const at = Date.now();
         for (const [index, client] of clients.entries()) await fill(store, client, String(index), at);
-        await store.usage.add(clients.map(usageOf));
+        await store.usage.addUsage(clients.map(usageOf));
         for (const [index, client] of clients.entries()) {
-          await store.jobs.remove(`job-${index}`); // as a purge does first
+          await store.jobs.removeJob(`job-${index}`); // as a purge does first
           await store.upkeep.purge(client);
           expect(await seenBy(store, client, at)).toEqual([]);
           const next = clients[index + 1];
           if (next !== undefined) expect(await seenBy(store, next, at)).toEqual(thingsOf(String(index + 1)));
-          const left = (await deliveriesIn(store).list(100)).map((delivery) => delivery.client);
+          const left = (await deliveriesIn(store).listRows(100)).map((delivery) => delivery.client);
           expect(left.toSorted()).toEqual(clients.slice(index + 1).toSorted());
         }
       }));

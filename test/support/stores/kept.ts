@@ -25,9 +25,12 @@ export class KeptRun {
   readonly store: ConversationStore;
   readonly journal: ConversationJournal;
   readonly shared: ConversationReplica | null;
-  readonly conversations: Pick<JournaledConversations, 'remove' | 'rename' | 'fork'>;
+  readonly conversations: Pick<JournaledConversations, 'removeConversation' | 'rename' | 'fork'>;
   readonly #ownConversations: JournaledConversations;
-  readonly #read: Pick<ConversationStore | ConversationReplica, 'list' | 'read' | 'snapshot' | 'texts'>;
+  readonly #read: Pick<
+    ConversationStore | ConversationReplica,
+    'listConversations' | 'readTranscript' | 'snapshot' | 'texts'
+  >;
 
   constructor(
     journal: ConversationJournal,
@@ -45,7 +48,7 @@ export class KeptRun {
   }
 
   restore(): Promise<number> {
-    return this.#ownConversations.restore();
+    return this.#ownConversations.restoreConversations();
   }
 
   /** Runs a whole turn like a job; resolves with the conversation's id. One character counts as one token. */
@@ -69,7 +72,7 @@ export class KeptRun {
     const version = versionOf === undefined ? {} : { versionOf };
     await this.shared?.admitting(jobRequest({ operation: id === null ? 'chat' : 'ask', client, ...version }), () => {});
     const turn = this.store.turn(id, client, system, text.length, versionOf);
-    turn.open();
+    turn.openTurn();
     endOfEntry?.();
     await turn.ready(new AbortController().signal, () => {});
     return turn;
@@ -81,7 +84,7 @@ export class KeptRun {
 
   /** Returns all data of a client's conversations, the most recently active first. */
   async all(client: ClientText = 'key alice') {
-    const { conversations } = await this.#read.list(client, null, 10_000);
+    const { conversations } = await this.#read.listConversations(client, null, 10_000);
     const all = [];
     for (const { lastActivityAt: _, expiresAt: __, ...snapshot } of conversations) {
       all.push({ ...snapshot, transcript: await this.#transcriptOf(snapshot.id, client) });
@@ -99,14 +102,14 @@ export class KeptRun {
 
   /** Returns the IDs of a conversation's versions, with their origins. */
   async versions(id: string, client: ClientText = 'key alice'): Promise<Readonly<Record<string, string | null>>> {
-    const { conversations } = await this.#read.list(client, null, 10_000, id);
+    const { conversations } = await this.#read.listConversations(client, null, 10_000, id);
     return Object.fromEntries(conversations.map((version) => [version.id, version.origins]));
   }
 
   async #transcriptOf(id: string, client: ClientText): Promise<TranscriptPart[]> {
     const parts: TranscriptPart[] = [];
-    for (let from = null as Parameters<ConversationStore['read']>[0]['from']; ; ) {
-      const read = await this.#read.read({ id, client, from, withImages: true });
+    for (let from = null as Parameters<ConversationStore['readTranscript']>[0]['from']; ; ) {
+      const read = await this.#read.readTranscript({ id, client, from, withImages: true });
       parts.push(...read.parts);
       if (read.next === null) return parts;
       from = read.next;

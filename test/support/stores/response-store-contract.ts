@@ -47,7 +47,8 @@ export function nodeOf(id: string, previous: string | null = null, more: Partial
 /** Stores a chain of responses, each following the one before. */
 async function putChain(store: ResponseStore, ids: readonly string[], to: ResponseLimits = limits) {
   const verdicts: string[] = [];
-  for (const [index, id] of ids.entries()) verdicts.push(await store.put(nodeOf(id, ids[index - 1] ?? null), to));
+  for (const [index, id] of ids.entries())
+    verdicts.push(await store.putResponse(nodeOf(id, ids[index - 1] ?? null), to));
   return verdicts;
 }
 
@@ -55,7 +56,7 @@ async function putChain(store: ResponseStore, ids: readonly string[], to: Respon
 async function bodyOf(store: ResponseStore, key: ResponseKey, notBefore = after): Promise<string | null> {
   let body = '';
   for (let from = 0; ; from = Buffer.byteLength(body)) {
-    const piece = await store.read(key, from, notBefore);
+    const piece = await store.readBody(key, from, notBefore);
     if (piece === null) return null;
     body += piece.text;
     if (piece.text === '' || Buffer.byteLength(body) >= piece.bytes) return body;
@@ -69,7 +70,7 @@ async function found(store: ResponseStore, ids: readonly string[], client: Clien
 }
 
 async function questionsOf(store: ResponseStore, id: string) {
-  const text = await store.text({ id, client: 'key ada' }, after);
+  const text = await store.readMessages({ id, client: 'key ada' }, after);
   return text?.filter(({ role }) => role === 'user').map((message) => message.text) ?? null;
 }
 
@@ -111,26 +112,28 @@ export function describeResponseStore(
     inStore('gives body and text back as they were, to their client alone', async (responses, next) => {
       const ownKey = { id: 'one', client: 'key ada' as const };
       const messages = [...turnOf(odd.repeat(30_000)), ...turnOf('')];
-      expect(await responses.put(nodeOf('one', null, { messages, body: odd.repeat(60_000) }), limits)).toBe('stored');
+      expect(await responses.putResponse(nodeOf('one', null, { messages, body: odd.repeat(60_000) }), limits)).toBe(
+        'stored',
+      );
       const nextStore = await next();
       expect(await bodyOf(nextStore, ownKey)).toBe(odd.repeat(60_000));
-      expect(await nextStore.head(ownKey, after)).toBe('head of one');
-      expect(await nextStore.text(ownKey, after)).toEqual(messages);
+      expect(await nextStore.readHead(ownKey, after)).toBe('head of one');
+      expect(await nextStore.readMessages(ownKey, after)).toEqual(messages);
       const theirs = { ...ownKey, client: 'key bob' as const };
-      expect([await bodyOf(nextStore, theirs), await nextStore.text(theirs, after)]).toEqual([null, null]);
-      expect(await nextStore.head(theirs, after)).toBe(null);
-      expect(await nextStore.remove(theirs)).toBe(false);
-      expect(await nextStore.put(nodeOf('two', 'one', { client: 'key bob' }), limits)).toBe('gone');
-      expect(await nextStore.put(nodeOf('two', 'none'), limits)).toBe('gone');
+      expect([await bodyOf(nextStore, theirs), await nextStore.readMessages(theirs, after)]).toEqual([null, null]);
+      expect(await nextStore.readHead(theirs, after)).toBe(null);
+      expect(await nextStore.removeResponse(theirs)).toBe(false);
+      expect(await nextStore.putResponse(nodeOf('two', 'one', { client: 'key bob' }), limits)).toBe('gone');
+      expect(await nextStore.putResponse(nodeOf('two', 'none'), limits)).toBe('gone');
     });
 
     inStore('lets several responses follow one, and share its text', async (responses, next) => {
       await putChain(responses, ['a', 'b', 'c']);
-      await responses.put(nodeOf('d', 'a'), limits);
+      await responses.putResponse(nodeOf('d', 'a'), limits);
       const nextStore = await next();
       expect(await questionsOf(nextStore, 'c')).toEqual(['a', 'b', 'c']);
       expect(await questionsOf(nextStore, 'd')).toEqual(['a', 'd']);
-      await nextStore.put(nodeOf('e', 'c'), limits);
+      await nextStore.putResponse(nodeOf('e', 'c'), limits);
       expect(await questionsOf(await next(), 'e')).toEqual(['a', 'b', 'c', 'e']);
       expect(await questionsOf(await next(), 'a')).toEqual(['a']);
     });
@@ -143,17 +146,17 @@ export function describeResponseStore(
 
     inStore('keeps the messages of a removed one for those that follow it, and no longer', async (responses, next) => {
       await putChain(responses, ['a', 'b', 'c']);
-      await responses.put(nodeOf('d', 'a'), limits);
-      for (const id of ['a', 'b']) expect(await responses.remove({ id, client: 'key ada' })).toBe(true);
+      await responses.putResponse(nodeOf('d', 'a'), limits);
+      for (const id of ['a', 'b']) expect(await responses.removeResponse({ id, client: 'key ada' })).toBe(true);
       const nextStore = await next();
       expect(await found(nextStore, ['a', 'b', 'c', 'd'])).toEqual(['c', 'd']);
       expect([await questionsOf(nextStore, 'b'), await questionsOf(nextStore, 'c')]).toEqual([null, ['a', 'b', 'c']]);
-      expect(await nextStore.put(nodeOf('e', 'a'), limits)).toBe('gone');
-      expect(await nextStore.remove({ id: 'a', client: 'key ada' })).toBe(false);
-      await nextStore.remove({ id: 'c', client: 'key ada' });
-      await nextStore.expire(after);
+      expect(await nextStore.putResponse(nodeOf('e', 'a'), limits)).toBe('gone');
+      expect(await nextStore.removeResponse({ id: 'a', client: 'key ada' })).toBe(false);
+      await nextStore.removeResponse({ id: 'c', client: 'key ada' });
+      await nextStore.expireResponses(after);
       expect(nextStore.counts.count).toBe(2); // a and d
-      await nextStore.remove({ id: 'd', client: 'key ada' });
+      await nextStore.removeResponse({ id: 'd', client: 'key ada' });
       expect(nextStore.counts).toEqual({ count: 0, bytes: 0 });
     });
 
@@ -161,16 +164,16 @@ export function describeResponseStore(
       'makes room by the least recently used one that none follows, of the client that has the most',
       async (responses, next) => {
         const few = { ...limits, maxResponses: 5 };
-        await responses.put(nodeOf('quiet', null, { client: 'key bob' }), few);
+        await responses.putResponse(nodeOf('quiet', null, { client: 'key bob' }), few);
         await putChain(responses, ['a', 'b'], few);
-        for (const id of ['c', 'd']) await responses.put(nodeOf(id), few);
+        for (const id of ['c', 'd']) await responses.putResponse(nodeOf(id), few);
         const nextStore = await next();
-        for (const id of ['e', 'f']) expect(await nextStore.put(nodeOf(id), few)).toBe('stored');
+        for (const id of ['e', 'f']) expect(await nextStore.putResponse(nodeOf(id), few)).toBe('stored');
         expect(await found(nextStore, ['a', 'b', 'c', 'd', 'e', 'f'])).toEqual(['c', 'd', 'e', 'f']);
         expect(await found(nextStore, ['quiet'], 'key bob')).toEqual(['quiet']);
         expect(nextStore.counts.count).toBe(5);
-        await nextStore.text({ id: 'c', client: 'key ada' }, after);
-        await nextStore.put(nodeOf('g'), few);
+        await nextStore.readMessages({ id: 'c', client: 'key ada' }, after);
+        await nextStore.putResponse(nodeOf('g'), few);
         expect(await found(nextStore, ['c', 'd', 'e', 'f', 'g'])).toEqual(['c', 'e', 'f', 'g']);
       },
     );
@@ -178,8 +181,8 @@ export function describeResponseStore(
     inStore('makes room in bytes, by the responses of the client that has the most', async (responses) => {
       const small = { ...limits, maxBytes: 100_000 };
       const body = 'x'.repeat(20_000);
-      await responses.put(nodeOf('quiet', null, { client: 'key bob' }), small);
-      for (const id of ['a', 'b', 'c', 'd', 'e', 'f']) await responses.put(nodeOf(id, null, { body }), small);
+      await responses.putResponse(nodeOf('quiet', null, { client: 'key bob' }), small);
+      for (const id of ['a', 'b', 'c', 'd', 'e', 'f']) await responses.putResponse(nodeOf(id, null, { body }), small);
       expect(await found(responses, ['a', 'b', 'c', 'd', 'e', 'f'])).toHaveLength(4);
       expect(await found(responses, ['quiet'], 'key bob')).toEqual(['quiet']);
       expect(responses.counts.bytes).toBeLessThanOrEqual(100_000);
@@ -191,17 +194,17 @@ export function describeResponseStore(
       const nextStore = await next();
       expect(await questionsOf(nextStore, 'c')).toEqual(['a', 'b', 'c']);
       expect(await found(nextStore, ['d'])).toEqual([]);
-      expect(await nextStore.put(nodeOf('e', null, { body: 'x'.repeat(1000) }), { ...few, maxBytes: 100 })).toBe(
-        'full',
-      );
+      expect(
+        await nextStore.putResponse(nodeOf('e', null, { body: 'x'.repeat(1000) }), { ...few, maxBytes: 100 }),
+      ).toBe('full');
     });
 
     inStore(
       'forgets a text once it was not continued for so long',
       async (responses, next) => {
         await putChain(responses, ['a', 'b']);
-        await responses.put(nodeOf('c', 'a', { createdAt: now + 1000 }), limits);
-        await responses.put(nodeOf('x'), limits);
+        await responses.putResponse(nodeOf('c', 'a', { createdAt: now + 1000 }), limits);
+        await responses.putResponse(nodeOf('x'), limits);
         const nextStore = await next();
         const at = (id: string, time: number) => bodyOf(nextStore, { id, client: 'key ada' }, time - day);
         expect(await at('x', now + day - 1)).toBe('x');
@@ -210,9 +213,9 @@ export function describeResponseStore(
           null,
           'a',
         ]);
-        await nextStore.expire(now);
+        await nextStore.expireResponses(now);
         expect(nextStore.counts.count).toBe(2);
-        await nextStore.expire(now + 1000);
+        await nextStore.expireResponses(now + 1000);
         expect(nextStore.counts).toEqual({ count: 0, bytes: 0 });
       },
       isShared ? it.skip : it,
@@ -224,10 +227,10 @@ export function describeResponseStore(
         const short = { ...limits, ttlMs: 400 };
         await putChain(responses, ['a', 'b', 'x'], short);
         await delay(systemClock, 300);
-        await responses.put(nodeOf('c', 'a'), short);
+        await responses.putResponse(nodeOf('c', 'a'), short);
         await delay(systemClock, 200);
         expect(await found(responses, ['a', 'b', 'c', 'x'])).toEqual(['a', 'c']);
-        await responses.put(nodeOf('y'), short);
+        await responses.putResponse(nodeOf('y'), short);
         expect(responses.counts.count).toBe(3);
       },
       isShared ? it : it.skip,
@@ -238,8 +241,8 @@ export function describeResponseStore(
       async (responses, _, store) => {
         const few = { ...limits, maxResponses: 4 };
         await putChain(responses, ['a', 'b', 'c'], few);
-        await responses.remove({ id: 'a', client: 'key ada' });
-        for (const id of ['d', 'e']) await responses.put(nodeOf(id), few);
+        await responses.removeResponse({ id: 'a', client: 'key ada' });
+        for (const id of ['d', 'e']) await responses.putResponse(nodeOf(id), few);
         const { faults, rows, expired } = await store.upkeep.verify({ conversationTtlMs: 0, jobTtlMs: 0 });
         expect(faults.filter((fault) => fault.includes('response'))).toEqual([]);
         expect(rows.responses).toBe(4);
@@ -250,11 +253,11 @@ export function describeResponseStore(
 
     inStore('forgets a client', async (responses, _, store) => {
       await putChain(responses, ['a', 'b']);
-      await responses.put(nodeOf('other', null, { client: 'key bob' }), limits);
+      await responses.putResponse(nodeOf('other', null, { client: 'key bob' }), limits);
       expect(await store.upkeep.purge('key ada')).toMatchObject({ responses: 2 });
       expect(await found(responses, ['a', 'b'])).toEqual([]);
       expect(await found(responses, ['other'], 'key bob')).toEqual(['other']);
-      await responses.expire(after);
+      await responses.expireResponses(after);
       expect(responses.counts.count).toBe(1);
     });
   });

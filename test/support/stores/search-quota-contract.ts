@@ -36,8 +36,8 @@ class SearchingHost {
   async start(): Promise<this> {
     if (this.#store.kind !== 'memory') {
       this.#journal.awaitRestore();
-      this.#journal.start();
-      await this.#journal.restore();
+      this.#journal.startSaving();
+      await this.#journal.restoreUsage();
     }
     await this.refresh();
     return this;
@@ -45,7 +45,7 @@ class SearchingHost {
 
   /** Writes the usage of this host, and reads that of all hosts, as the service does every few seconds. */
   async refresh(): Promise<void> {
-    await this.#recentUsage.refresh(this.#journal);
+    await this.#recentUsage.refreshUsage(this.#journal);
   }
 
   /** Runs a job that makes as many searches as it may. Returns their number; null if the job was refused. */
@@ -62,7 +62,7 @@ class SearchingHost {
   }
 
   async stop(): Promise<void> {
-    await this.#journal.close();
+    await this.#journal.closeJournal();
     await this.#store.close();
   }
 }

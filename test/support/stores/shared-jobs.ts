@@ -47,14 +47,14 @@ export class SharedMemoryJobs extends MemoryJobs implements SharedJobs {
 
   keepText(): void {}
 
-  async cancel(...[id, ended, by]: Parameters<SharedJobs['cancel']>): Promise<Cancelling> {
+  async cancelJob(...[id, ended, by]: Parameters<SharedJobs['cancelJob']>): Promise<Cancelling> {
     this.calls.push(`cancel ${id}`);
     const request = this.#requests.get(id);
-    const record = request === undefined ? null : await this.find(id, request.client);
+    const record = request === undefined ? null : await this.findJob(id, request.client);
     const isGone = record === null || record.end !== null || (record.status === 'queued' && this.#cancelled.has(id));
     if (request === undefined || isGone) return { was: 'gone' };
     this.#cancelled.add(id);
-    if (record.status === 'queued') await this.end(id, ended, new AnswerLog());
+    if (record.status === 'queued') await this.endJob(id, ended, new AnswerLog());
     for (const { cancelled } of this.#listeners) cancelled(id, by ?? null);
     return record.status === 'queued' ? { was: 'queued', request } : { was: 'running' };
   }
@@ -77,7 +77,7 @@ export function acceptedJob(id: string, createdAt = 1): AcceptedJob {
 
 export function answerOf(text: string): AnswerLog {
   const log = new AnswerLog();
-  log.add(text);
+  log.addText(text);
   return log;
 }
 

@@ -140,7 +140,7 @@ export function describeStore(name: string, isDurable: boolean, place: () => Pro
       const fork = await run.conversations.fork(id, 'key alice', 2);
       await run.chat(fork.id, 'three', 'drei');
       await run.conversations.fork(fork.id, 'key alice', null);
-      await run.conversations.remove(id, 'key alice');
+      await run.conversations.removeConversation(id, 'key alice');
       expect(await run.all()).toHaveLength(2);
     });
 
@@ -161,7 +161,7 @@ export function describeStore(name: string, isDurable: boolean, place: () => Pro
       };
       for (const id of [root, four, other]) expect(await run.versions(id)).toEqual(all);
       expect(await run.snapshot(other)).toMatchObject({ title: 'Numbers', origins: `${root} 0` });
-      await run.conversations.remove(root, 'key alice');
+      await run.conversations.removeConversation(root, 'key alice');
       const { [root]: _, ...others } = all;
       for (const id of [root, five]) expect(await run.versions(id)).toEqual(others);
       for (const order of [
@@ -207,14 +207,14 @@ export function describeStore(name: string, isDurable: boolean, place: () => Pro
       const id = await run.chat(null, 'one', 'eins');
       await expect(run.conversations.rename('nothing', 'key alice', 'x')).rejects.toMatchObject({ code: 'not_found' });
       await expect(run.conversations.rename(id, 'key bob', 'x')).rejects.toMatchObject({ code: 'not_found' });
-      await run.conversations.remove(id, 'key alice');
+      await run.conversations.removeConversation(id, 'key alice');
       await expect(run.conversations.rename(id, 'key alice', 'x')).rejects.toMatchObject({ code: 'not_found' });
     });
 
     keeps('brings back nothing that was removed, a turn that was being kept included', async (run) => {
       const id = await run.chat(null, 'one', 'eins');
       const other = await run.chat(null, 'two', 'zwei');
-      const answering = () => run.conversations.remove(id, 'key alice');
+      const answering = () => run.conversations.removeConversation(id, 'key alice');
       expect(await run.chat(id, 'more', 'mehr', { answering })).toBe(id);
       expect((await run.all()).map((each) => each.id)).toEqual([other]);
     });

@@ -163,10 +163,10 @@ describe('Clients with equal names', () => {
     const upload = async (one: KnownIdentity, other: KnownIdentity) => {
       const files = new StoredFiles(memoryStore([]).files, settings, new FakeClock());
       const file = { purpose: 'user_data', name: 'notes', mediaType: 'text/plain' } as const;
-      const id = await files.create({ ...file, client: one.client });
-      await files.complete({ id, client: one.client, purpose: 'user_data', lines: 0, ttlMs: null });
-      await expect(files.find(id, other.client)).rejects.toMatchObject({ code: 'not_found' });
-      return files.create({ ...file, client: other.client }).then(
+      const id = await files.createFile({ ...file, client: one.client });
+      await files.completeFile({ id, client: one.client, purpose: 'user_data', lines: 0, ttlMs: null });
+      await expect(files.findFile(id, other.client)).rejects.toMatchObject({ code: 'not_found' });
+      return files.createFile({ ...file, client: other.client }).then(
         () => false,
         () => true,
       );
@@ -230,8 +230,8 @@ describe('Clients with equal names', () => {
     const fill = async (one: KnownIdentity, other: KnownIdentity) => {
       const deliveries = new MemoryTable(deliveryTable);
       for (let index = 0; index < deliveryTable.byClients.maxOfHolder; index++)
-        await deliveries.add(deliveryOf(`${index}`, { client: one.client }));
-      return (await deliveries.add(deliveryOf('new', { client: other.client }))).dropped > 0;
+        await deliveries.addRow(deliveryOf(`${index}`, { client: one.client }));
+      return (await deliveries.addRow(deliveryOf('new', { client: other.client }))).dropped > 0;
     };
     expect(await wrongPairs(fill, shareHolder)).toEqual([]);
   });
@@ -239,7 +239,7 @@ describe('Clients with equal names', () => {
   it('share the places for background jobs only with their holder', async () => {
     const wait = (one: KnownIdentity, other: KnownIdentity) => {
       const waiting = new FairShare<Sharer>();
-      waiting.add({ client: one.client, bytes: 1 }, 0);
+      waiting.addMember({ client: one.client, bytes: 1 }, 0);
       return waiting.holderShare(other.client).count > 0;
     };
     expect(await wrongPairs(wait, shareHolder)).toEqual([]);
@@ -288,7 +288,7 @@ describe('Clients with equal names', () => {
 
   it('are found by their own keys', () => {
     const ring = new KeyRing();
-    ring.begin(clients.workerKeys);
+    ring.setFirstKeys(clients.workerKeys);
     const presented = ['operator ada', 'operator ada~1', 'made ada~1', 'made ada~2', 'sso ada/ada~1', 'sso ada/ada~2'];
     expect(presented.map((each) => ring.find(each)?.client)).toEqual([
       ...['key ada', 'key ada~1', 'made ada~1', 'made ada~2', 'sso ada/ada~1', 'sso ada/ada~2'],

@@ -78,7 +78,7 @@ describe('The jobs of one neighbour that fail', () => {
     }
     expect([health.checks.current.status, health.needsLogin]).toEqual(['ready', false]);
     expect(checks()).toBeLessThanOrEqual(7);
-    health.stop();
+    health.stopHealth();
   });
 
   it.each(kinds)('teach nothing about a model, with the clients of one %s', (kind) => {
@@ -106,7 +106,7 @@ describe('The jobs of one neighbour that fail', () => {
     const route = { adapterModel: 'm', cli: { name: 'claude', program: { extras: null } } };
     for (let round = 0; round < 20; round++) {
       for (const client of neighbours[kind])
-        await factors.observe(route, jobRequest({ client, text: 'x'.repeat(9000) }), 90_000);
+        await factors.observeTokens(route, jobRequest({ client, text: 'x'.repeat(9000) }), 90_000);
       await clock.advance(60_000);
     }
     expect(factors.factorOf(route)).toBeLessThanOrEqual(1.25);
@@ -134,12 +134,12 @@ describe('The jobs of one neighbour that fail', () => {
 
   it.each(kinds)('take no place of the notices of others, with the clients of one %s', async (kind) => {
     const deliveries = new MemoryTable(deliveryTable);
-    await deliveries.add(deliveryOf('mine', { client: alice }));
+    await deliveries.addRow(deliveryOf('mine', { client: alice }));
     for (let index = 0; index < 20 * deliveryTable.byClients.maxOfHolder; index++) {
       const client = neighbours[kind][index % neighbours[kind].length] ?? noClient;
-      await deliveries.add(deliveryOf(`${index}`, { client, createdAt: 1e12 + index }));
+      await deliveries.addRow(deliveryOf(`${index}`, { client, createdAt: 1e12 + index }));
     }
-    const left = await deliveries.list(9999);
+    const left = await deliveries.listRows(9999);
     expect([left.length, left.some(({ id }) => id === 'mine')]).toEqual([
       deliveryTable.byClients.maxOfHolder + 1,
       true,

@@ -93,7 +93,7 @@ class StorePlayer implements Player<StoreStep> {
     else if (step.type === 'list') this.#list(pick(owners, step.which) as ClientText, step.limit);
     else if (step.type === 'pass') await this.#harness.clock.advance(step.ms);
     else {
-      this.#harness.store.expire();
+      this.#harness.store.expireConversations();
       this.#expire();
     }
   }
@@ -114,7 +114,7 @@ class StorePlayer implements Player<StoreStep> {
     for (const turn of [...this.#turns]) this.#close(turn);
     this.check();
     for (const entry of this.#all) this.#look(entry);
-    for (const { id, owner } of [...this.#kept]) this.#harness.store.remove(id ?? '', owner);
+    for (const { id, owner } of [...this.#kept]) this.#harness.store.removeConversation(id ?? '', owner);
     expect(this.#harness.store.counts).toMatchObject({ conversations: 0, bytes: 0, tokens: 0 });
   }
 
@@ -138,7 +138,7 @@ class StorePlayer implements Player<StoreStep> {
     const take = () => this.#harness.store.turn(entry.id, owner, systemText, Buffer.byteLength(text));
     if (refusal !== null) return equal(failureOf(take)?.code, refusal);
     const turn = { turn: take(), of: entry, text };
-    turn.turn.open();
+    turn.turn.openTurn();
     if (entry.state === 'draft') this.#all.push(entry);
     entry.line.push(turn);
     this.#turns.push(turn);
@@ -197,7 +197,7 @@ class StorePlayer implements Player<StoreStep> {
     if (entry?.id == null) return;
     const { id } = entry;
     if (isOwner && entry.line.length === 0 && this.#hasExpired(entry)) this.#drop(entry);
-    const failure = failureOf(() => this.#harness.store.remove(id, ownerOf(entry, isOwner)));
+    const failure = failureOf(() => this.#harness.store.removeConversation(id, ownerOf(entry, isOwner)));
     const isThere = entry.state === 'kept' && isOwner;
     equal(failure?.code ?? null, isThere ? null : 'not_found');
     if (isThere) this.#drop(entry);
@@ -236,7 +236,7 @@ class StorePlayer implements Player<StoreStep> {
     this.#expire();
     const listed: string[] = [];
     for (let before: number | null = null; ; ) {
-      const { conversations, next } = this.#harness.store.list(owner, before, limit);
+      const { conversations, next } = this.#harness.store.listConversations(owner, before, limit);
       listed.push(...conversations.map(({ id }) => id));
       if (next === null) break;
       before = next;

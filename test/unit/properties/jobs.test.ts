@@ -168,7 +168,7 @@ class JobPlayer implements Player<JobStep> {
     deepEqual(read.map(({ outcome }) => outcome).sort(), ends.map(({ end }) => end.outcome).sort());
     equal(ends.length, this.#accepted);
     for (const events of streams) checkOrder(events);
-    for (let more = 0; more < 10; more++) conversations.turn(null, noClient, null, 1).open(); // none counts as in use
+    for (let more = 0; more < 10; more++) conversations.turn(null, noClient, null, 1).openTurn(); // none counts as in use
   }
 
   #checkCounters(counters: readonly number[]): void {
@@ -244,7 +244,9 @@ class JobPlayer implements Player<JobStep> {
   #delete(id: string | undefined): void {
     if (id === undefined) return;
     this.#ids.delete(id);
-    expect([undefined, 'not_found']).toContain(failureOf(() => this.#harness.conversations.remove(id, noClient))?.code);
+    expect([undefined, 'not_found']).toContain(
+      failureOf(() => this.#harness.conversations.removeConversation(id, noClient))?.code,
+    );
   }
 
   async #start(): Promise<void> {

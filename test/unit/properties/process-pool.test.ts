@@ -121,7 +121,7 @@ class PoolPlayer implements Player<PoolStep> {
 
   async finish(): Promise<void> {
     const { pool, trees } = this.#house;
-    const closed = pool.close();
+    const closed = pool.closePool();
     for (const { lease } of this.#held) void lease.release(null);
     for (const vanish of this.#lingering.splice(0)) vanish();
     await closed;

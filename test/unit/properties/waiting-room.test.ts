@@ -374,7 +374,7 @@ class RoomPlayer implements Player<RoomStep> {
   }
 
   async finish(): Promise<void> {
-    const idle = this.#room.idle();
+    const idle = this.#room.untilIdle();
     for (const entry of this.#expected.all) this.#release(entry);
     await idle;
     deepEqual([this.#room.active, this.#room.waiting, this.#room.waitingInBackground], [0, 0, []]);

@@ -61,15 +61,15 @@ export interface AnswerStore {
   /** Reserves the key for this host if it is free. Rejects if the store cannot read the key. */
   claimOrFind(key: ClientKey, digest: string, at: number): Promise<KnownKey>;
   /** Reads a piece of the recorded body, from byte `from`; empty at its end, and if the answer was removed. */
-  read(key: ClientKey, digest: string, from: number): Promise<string>;
+  readAnswer(key: ClientKey, digest: string, from: number): Promise<string>;
   /** Reads a recorded answer by its id in this store, with the piece of its body from byte `from`; null if it was removed. */
   readById(client: ClientText, id: string, from: number): Promise<RecordedBegin | null>;
   /** Resolves when the answer is stored; rejects if it could not be stored. Either way, this host releases the key. */
   keep(key: ClientKey, answered: AnswerOfKey, at: number): Promise<void>;
   /** Releases the key without a recorded answer. The caller does not wait for the store. */
-  release(key: ClientKey): void;
+  releaseKey(key: ClientKey): void;
   /** Removes the answers that have expired at time `at`. */
-  expire(at: number): void;
+  expireAnswers(at: number): void;
 }
 
 /** Decodes a piece of UTF-8 text, without a character that is cut off at the end. */

@@ -110,22 +110,22 @@ export interface FileStore {
   readonly isDurable: boolean;
   usageOf(holder: ClientText): Promise<FileUsage>;
   /** Adds a file without bytes. */
-  create(file: StoredFile): Promise<void>;
+  createFile(file: StoredFile): Promise<void>;
   /** Adds bytes at the end of files. A file that does not exist is skipped. */
-  append(pieces: readonly Appended[]): Promise<void>;
+  appendPieces(pieces: readonly Appended[]): Promise<void>;
   /** Shows the file to its client. Resolves with false if the file does not exist. */
-  complete(id: string, whole: CompletedFile): Promise<boolean>;
-  find(id: string, client: ClientText): Promise<StoredFile | null>;
+  completeFile(id: string, whole: CompletedFile): Promise<boolean>;
+  findFile(id: string, client: ClientText): Promise<StoredFile | null>;
   /** Reads up to `filePieceBytes` bytes. Empty at the end of the file, and if the file does not exist. */
-  read(id: string, from: number): Promise<Buffer>;
+  readPiece(id: string, from: number): Promise<Buffer>;
   /** Lists the whole files of a client with one of the purposes. */
-  list(order: PageOrder, purposes: readonly FilePurpose[]): Promise<StoredPage<StoredFile>>;
-  remove(id: string): Promise<void>;
+  listFiles(order: PageOrder, purposes: readonly FilePurpose[]): Promise<StoredPage<StoredFile>>;
+  removeFile(id: string): Promise<void>;
   /**
    * Removes files whose time has passed, files that are not whole since `brokenBefore`, and batches. An open batch and
    * its files stay.
    */
-  expire(now: number, brokenBefore: number): Promise<void>;
+  expireFiles(now: number, brokenBefore: number): Promise<void>;
 
   addBatch(batch: StoredBatch): Promise<void>;
   findBatch(id: string, client: ClientText): Promise<StoredBatch | null>;

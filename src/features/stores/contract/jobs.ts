@@ -19,7 +19,7 @@ export interface JobRecord {
   readonly createdAt: number;
   readonly startedAt: number | null;
   readonly endedAt: number | null;
-  /** How the job ended; null while it is open. The `text` in it is null: `JobStore.text` reads the answer. */
+  /** How the job ended; null while it is open. The `text` in it is null: `JobStore.readText` reads the answer. */
   readonly end: JobEnd | null;
   /** Whether the final answer differs from the streamed text, which other hosts may have sent to readers. */
   readonly isReplaced?: true;
@@ -49,7 +49,7 @@ export interface LoggedText {
   readonly length: number;
   readonly blocks: readonly { readonly start: number; readonly text: string }[];
   /** Returns the text from position `from` to the end of its block; empty at the end. */
-  read(from: number): string;
+  readBlock(from: number): string;
 }
 
 /** Stores background jobs, in the order of the calls. On a failure, all methods reject with `store_unavailable`. */
@@ -69,25 +69,25 @@ export interface JobStore {
    * Marks a queued job as running, before its program gets the prompt. Resolves with false if the job must not start,
    * because it is no longer queued.
    */
-  start(id: string, at: number): Promise<boolean>;
+  startJob(id: string, at: number): Promise<boolean>;
   /** Stores the end of a job. Resolves with false if another host has ended the job: the earlier end remains. */
-  end(id: string, ended: EndedJob, text: LoggedText): Promise<boolean>;
+  endJob(id: string, ended: EndedJob, text: LoggedText): Promise<boolean>;
   /** Finds a job of this client; with `client` null, a job of any client. */
-  find(id: string, client: ClientText | null): Promise<JobRecord | null>;
+  findJob(id: string, client: ClientText | null): Promise<JobRecord | null>;
   /** Returns the request of a queued job; null if it no longer waits. */
   request(id: string): Promise<JobRequest | null>;
   /** Reads a piece of the answer of an ended job, from UTF-16 unit `from`; empty at its end, and after its removal. */
-  text(id: string, from: number): Promise<string>;
+  readText(id: string, from: number): Promise<string>;
   /** Lists the jobs of one client or of all clients, newest first. */
-  list(order: JobListOrder): Promise<JobPage>;
-  remove(id: string): Promise<void>;
+  listJobs(order: JobListOrder): Promise<JobPage>;
+  removeJob(id: string): Promise<void>;
   /** Removes the jobs that ended before time `before`. */
-  expire(before: number): Promise<void>;
+  expireJobs(before: number): Promise<void>;
   /**
    * Yields the queued jobs, oldest first. Jobs that were running when their host died get the status `failed` with the
    * reason `host_lost`.
    */
-  restore(at: number): AsyncIterable<AcceptedJob>;
+  restoreJobs(at: number): AsyncIterable<AcceptedJob>;
 }
 
 /** Makes the end of a job whose service died while it ran. The usage of such a job is unknown. */

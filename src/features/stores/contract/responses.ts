@@ -47,7 +47,7 @@ export interface ResponseCounts {
   readonly bytes: number;
 }
 
-/** Result of `put`. `gone`: the previous response does not exist. `full`: the share of the client is used up. */
+/** Result of `putResponse`. `gone`: the previous response does not exist. `full`: the share of the client is used up. */
 export type PutVerdict = 'stored' | 'gone' | 'full';
 
 /**
@@ -61,20 +61,20 @@ export interface ResponseStore {
    * Stores a response, and evicts responses beyond the limits. Resolves when the response would survive a power cut, if
    * the store is durable.
    */
-  put(node: ResponseNode, limits: ResponseLimits): Promise<PutVerdict>;
+  putResponse(node: ResponseNode, limits: ResponseLimits): Promise<PutVerdict>;
   /**
    * Reads one piece of the body, or of its own messages as JSON, sized for one IPC message. null if the client has no such
    * response. Responses whose last continuation is not later than `after` have expired.
    */
-  read(key: ResponseKey, from: number, after: number, part?: ResponsePart): Promise<BodyPiece | null>;
-  /** Reads the `head` of a response; empty if an earlier version stored the response, null as for `read`. */
-  head(key: ResponseKey, after: number): Promise<string | null>;
-  /** Reads all messages from the first response of the chain to this one; null as for `read`. */
-  text(key: ResponseKey, after: number): Promise<readonly Message[] | null>;
+  readBody(key: ResponseKey, from: number, after: number, part?: ResponsePart): Promise<BodyPiece | null>;
+  /** Reads the `head` of a response; empty if an earlier version stored the response, null as for `readBody`. */
+  readHead(key: ResponseKey, after: number): Promise<string | null>;
+  /** Reads all messages from the first response of the chain to this one; null as for `readBody`. */
+  readMessages(key: ResponseKey, after: number): Promise<readonly Message[] | null>;
   /** Removes a response. Resolves with whether it existed. */
-  remove(key: ResponseKey): Promise<boolean>;
+  removeResponse(key: ResponseKey): Promise<boolean>;
   /** Removes expired responses, and refreshes the counts. */
-  expire(after: number): Promise<void>;
+  expireResponses(after: number): Promise<void>;
 }
 
 /** Maximum size of one read of the body of a stored response. */

@@ -46,7 +46,7 @@ export interface SharedJobs extends JobStore {
   /** Stores the growing text of a job regularly until the job ends, so that other hosts can read it. */
   keepText(id: string, log: LoggedText): void;
   /** Cancels a job. `by` is the administrator who cancels it; null for the client of the job. */
-  cancel(id: string, ended: EndedJob, by?: string | null): Promise<Cancelling>;
+  cancelJob(id: string, ended: EndedJob, by?: string | null): Promise<Cancelling>;
   /** Cancels the job of a caller on another host. Resolves with null if no host has it. */
   cancelCaller(order: CallerOrder): Promise<CallerJob | null>;
 }

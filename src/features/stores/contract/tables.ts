@@ -27,16 +27,16 @@ export interface TableStore<R extends TableRow = TableRow> {
    * Adds a row that has not ended, unless one with its id is known. At each limit that it reaches, it
    * removes one row: one that has ended, else one about a client, else any; the oldest in each case.
    */
-  add(row: R): Promise<AddedRow>;
+  addRow(row: R): Promise<AddedRow>;
   /**
    * Returns rows that are due, the longest due first. No host gets them again until the time `until`, so that the work of
    * a host that dies is done again.
    */
   take(now: number, until: number, limit: number): Promise<readonly R[]>;
   /** Replaces a row. Has no effect if it was removed. */
-  update(row: R): Promise<void>;
+  updateRow(row: R): Promise<void>;
   /** Returns the newest rows, the newest first. */
-  list(limit: number): Promise<readonly R[]>;
+  listRows(limit: number): Promise<readonly R[]>;
 }
 
 /** Tables of a store by name. */

@@ -38,7 +38,7 @@ export class UsageRows {
   }
 
   /** Adds usage under its own names, without a limit. */
-  add(more: UsageDelta): void {
+  addUsage(more: UsageDelta): void {
     if (!this.#clients.has(more.client)) this.#countClient(more.client, 1);
     const rows = this.#clients.get(more.client) ?? new Map<string, UsageDelta>();
     this.#clients.set(more.client, rows);
@@ -83,7 +83,7 @@ export class UsageRows {
   }
 
   /** Removes a client. Returns the number of removed rows. */
-  remove(client: UsageName): number {
+  removeClient(client: UsageName): number {
     const rows = [...this.of(client)];
     if (this.#clients.has(client)) this.#countClient(client, -1);
     this.#clients.delete(client);
@@ -110,12 +110,12 @@ function keyOf({ model, account }: UsageDelta): string {
 /** Returns the usage that days of a month add to the month. `stored`: the rows that the month has already. */
 export function foldDays(month: string, stored: Iterable<UsageDelta>, days: Iterable<UsageDelta>): UsageDelta[] {
   const rows = new UsageRows();
-  for (const row of stored) rows.add(row);
+  for (const row of stored) rows.addUsage(row);
   const growth = new UsageRows();
   for (const row of days) {
     const named = rows.named({ ...row, day: month });
-    rows.add(named);
-    growth.add(named);
+    rows.addUsage(named);
+    growth.addUsage(named);
   }
   return [...growth.of()];
 }

@@ -43,12 +43,12 @@ export interface UsageQuery extends Period {
 /** Stores usage beyond the end of the service. */
 export interface UsageStore {
   /** Yields the stored usage, for the start of the service. Rejects with a StoreFault. */
-  restore(): AsyncIterable<UsageDelta>;
+  restoreUsage(): AsyncIterable<UsageDelta>;
   /**
    * Adds all rows or none. Rejects with `store_unavailable`; the caller may then pass the same array again, which is
    * counted once.
    */
-  add(rows: readonly UsageDelta[]): Promise<void>;
+  addUsage(rows: readonly UsageDelta[]): Promise<void>;
   /** Reads the usage of all hosts on this store; null if there is only one host, whose ledger is complete. */
   readonly report: ((query: UsageQuery) => Promise<readonly UsageDelta[]>) | null;
 }

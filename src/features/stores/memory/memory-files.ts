@@ -45,12 +45,12 @@ export class MemoryFiles implements FileStore {
     this.#allBytes += bytes;
   }
 
-  async create(file: StoredFile): Promise<void> {
+  async createFile(file: StoredFile): Promise<void> {
     this.#files.set(file.id, { file, blocks: [] });
     this.#count(file.holder, 1, file.bytes);
   }
 
-  async append(pieces: readonly Appended[]): Promise<void> {
+  async appendPieces(pieces: readonly Appended[]): Promise<void> {
     for (const { id, data } of pieces) this.#append(id, data);
   }
 
@@ -67,24 +67,24 @@ export class MemoryFiles implements FileStore {
     this.#count(found.file.holder, 0, data.length);
   }
 
-  async complete(id: string, whole: CompletedFile): Promise<boolean> {
+  async completeFile(id: string, whole: CompletedFile): Promise<boolean> {
     const found = this.#files.get(id);
     if (found === undefined) return false;
     found.file = { ...found.file, ...whole, isWhole: true };
     return true;
   }
 
-  async find(id: string, client: ClientText): Promise<StoredFile | null> {
+  async findFile(id: string, client: ClientText): Promise<StoredFile | null> {
     const file = this.#files.get(id)?.file;
     return file?.client === client ? file : null;
   }
 
-  async read(id: string, from: number): Promise<Buffer> {
+  async readPiece(id: string, from: number): Promise<Buffer> {
     const block = this.#files.get(id)?.blocks[Math.floor(from / filePieceBytes)];
     return block?.subarray(from % filePieceBytes) ?? Buffer.alloc(0);
   }
 
-  async list(order: PageOrder, purposes: readonly FilePurpose[]): Promise<StoredPage<StoredFile>> {
+  async listFiles(order: PageOrder, purposes: readonly FilePurpose[]): Promise<StoredPage<StoredFile>> {
     const files = [...this.#files.values()].map(({ file }) => file);
     return pageOf(
       files.filter(({ client, isWhole, purpose }) => client === order.client && isWhole && purposes.includes(purpose)),
@@ -92,7 +92,7 @@ export class MemoryFiles implements FileStore {
     );
   }
 
-  async remove(id: string): Promise<void> {
+  async removeFile(id: string): Promise<void> {
     const found = this.#files.get(id);
     if (found !== undefined) this.#remove(found.file);
   }
@@ -102,7 +102,7 @@ export class MemoryFiles implements FileStore {
     this.#count(holder, -1, -bytes);
   }
 
-  async expire(now: number, brokenBefore: number): Promise<void> {
+  async expireFiles(now: number, brokenBefore: number): Promise<void> {
     const filesInUse = new Set([...this.#batches.values()].filter(isOpenBatch).flatMap(filesOf));
     for (const { file } of this.#files.values()) {
       const isBroken = !file.isWhole && file.createdAt < brokenBefore;

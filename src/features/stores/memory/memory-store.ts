@@ -59,7 +59,7 @@ export function memoryStore(declared: readonly StoreTable[]): FullStore {
   };
 }
 
-const noUsageStore: UsageStore = { restore: async function* () {}, add: async () => {}, report: null };
+const noUsageStore: UsageStore = { restoreUsage: async function* () {}, addUsage: async () => {}, report: null };
 
 /** A store whose entries of one client can be removed. `removeOf` returns their number. */
 interface RemovableOfClient {
@@ -70,14 +70,14 @@ interface RemovableOfClient {
 
 function memoryUpkeep(
   stores: Readonly<Record<string, RemovableOfClient>>,
-  tables: Iterable<Pick<MemoryTable<TableRow>, 'expire'>>,
+  tables: Iterable<Pick<MemoryTable<TableRow>, 'expireRows'>>,
   listed: Readonly<Record<'response' | 'answer', { idsOf(client: ClientText): string[] }>>,
 ): FullUpkeep {
   const expiring = [...tables];
   return {
     ...noStore.upkeep,
     expireRows: async (now) => {
-      for (const table of expiring) table.expire(now);
+      for (const table of expiring) table.expireRows(now);
     },
     clientsWith: async (owner) => {
       const all = Object.values(stores).flatMap(({ clients }) => [...clients]);
@@ -113,7 +113,7 @@ export class MemoryAnswers implements AnswerStore {
     return { type: 'answered', digest, answer: { ...head, begin: pieceAt(body, 0), bytes: body.length } };
   }
 
-  async read(key: ClientKey, digest: string, from: number): Promise<string> {
+  async readAnswer(key: ClientKey, digest: string, from: number): Promise<string> {
     const found = this.#answers.get(nameOfKey(key));
     return found?.digest === digest ? pieceAt(found.body, from) : '';
   }
@@ -131,7 +131,7 @@ export class MemoryAnswers implements AnswerStore {
     const { body: text, ...head } = answer;
     const body = Buffer.from(text);
     this.#answers.set(nameOfKey(key), { digest, head, body, recordedAt: at });
-    for (const gone of this.#shares.add({ ...key, bodyBytes: body.length, recordedAt: at })) this.#drop(gone);
+    for (const gone of this.#shares.addEntry({ ...key, bodyBytes: body.length, recordedAt: at })) this.#drop(gone);
   }
 
   get clients(): ClientText[] {
@@ -145,10 +145,10 @@ export class MemoryAnswers implements AnswerStore {
     return removed.length;
   }
 
-  release(): void {}
+  releaseKey(): void {}
 
-  expire(at: number): void {
-    for (const expired of this.#shares.expire(at)) this.#drop(expired);
+  expireAnswers(at: number): void {
+    for (const expired of this.#shares.expireEntries(at)) this.#drop(expired);
   }
 
   #drop(key: ClientKey): void {
@@ -167,7 +167,7 @@ function pieceAt(body: Buffer, from: number): string {
 const maxLength = 128 * 1024 * 1024;
 const maxEnded = 10_000;
 
-const noText: LoggedText = { length: 0, blocks: [], read: () => '' };
+const noText: LoggedText = { length: 0, blocks: [], readBlock: () => '' };
 
 interface MemoryJob extends Sharer {
   /** Rises with each job. */
@@ -198,7 +198,7 @@ export class MemoryJobs implements JobStore {
     this.#byId.set(id, { number: ++this.#lastNumber, client, record, request, text: noText, bytes: 1 });
   }
 
-  async start(id: string, startedAt: number): Promise<boolean> {
+  async startJob(id: string, startedAt: number): Promise<boolean> {
     const job = this.#byId.get(id);
     if (job?.record.status !== 'queued') return false;
     job.record = { ...job.record, status: 'running', startedAt };
@@ -206,7 +206,7 @@ export class MemoryJobs implements JobStore {
     return true;
   }
 
-  async end(id: string, ended: EndedJob, text: LoggedText): Promise<boolean> {
+  async endJob(id: string, ended: EndedJob, text: LoggedText): Promise<boolean> {
     const job = this.#byId.get(id);
     if (job === undefined || this.#ended.has(job)) return true;
     job.record = { ...job.record, ...ended };
@@ -214,12 +214,12 @@ export class MemoryJobs implements JobStore {
     job.text = text;
     job.bytes = text.length + thoughtLength(ended) + 1;
     this.#ended.add(job);
-    this.#shares.add(job, ended.endedAt);
+    this.#shares.addMember(job, ended.endedAt);
     while (this.#shares.bytes - this.#ended.size > maxLength || this.#ended.size > maxEnded) this.#forgetOne();
     return true;
   }
 
-  async find(id: string, client: ClientText | null): Promise<JobRecord | null> {
+  async findJob(id: string, client: ClientText | null): Promise<JobRecord | null> {
     const record = this.#byId.get(id)?.record ?? null;
     return client === null || record?.client === client ? record : null;
   }
@@ -228,11 +228,11 @@ export class MemoryJobs implements JobStore {
     return this.#byId.get(id)?.request ?? null;
   }
 
-  async text(id: string, from: number): Promise<string> {
-    return this.#byId.get(id)?.text.read(from) ?? '';
+  async readText(id: string, from: number): Promise<string> {
+    return this.#byId.get(id)?.text.readBlock(from) ?? '';
   }
 
-  async list({ client, status, before, limit }: JobListOrder): Promise<JobPage> {
+  async listJobs({ client, status, before, limit }: JobListOrder): Promise<JobPage> {
     const found = [...this.#byId.values()]
       .filter(({ record, number }) => (client === null || record.client === client) && number < (before ?? Infinity))
       .filter(({ record }) => status === null || record.status === status)
@@ -245,19 +245,19 @@ export class MemoryJobs implements JobStore {
     };
   }
 
-  async remove(id: string): Promise<void> {
+  async removeJob(id: string): Promise<void> {
     const job = this.#byId.get(id);
     if (job !== undefined) this.#forget(job);
   }
 
-  async expire(before: number): Promise<void> {
+  async expireJobs(before: number): Promise<void> {
     for (const job of this.#ended) {
       if ((job.record.endedAt ?? 0) >= before) return;
       this.#forget(job);
     }
   }
 
-  async *restore(): AsyncGenerator<AcceptedJob> {}
+  async *restoreJobs(): AsyncGenerator<AcceptedJob> {}
 
   #forgetOne(): void {
     const victim = this.#shares.pickVictim({ byUser: true });
@@ -267,7 +267,7 @@ export class MemoryJobs implements JobStore {
   #forget(job: MemoryJob): void {
     this.#byId.delete(job.record.id);
     this.#ended.delete(job);
-    this.#shares.remove(job);
+    this.#shares.removeMember(job);
   }
 }
 
@@ -295,7 +295,7 @@ export class MemoryResponses implements ResponseStore {
     return this.#index.idsOf(client);
   }
 
-  async put(node: ResponseNode, limits: ResponseLimits): Promise<PutVerdict> {
+  async putResponse(node: ResponseNode, limits: ResponseLimits): Promise<PutVerdict> {
     const { messages, body, bytes, weight } = await writtenInTurns(node, limits);
     const { verdict, evicted: gone } = this.#index.put({ ...node, bytes, weight }, limits);
     if (verdict === 'stored') this.#texts.set(node.id, { messages, body, head: node.head });
@@ -303,24 +303,29 @@ export class MemoryResponses implements ResponseStore {
     return verdict;
   }
 
-  async read(key: ResponseKey, from: number, after: number, part: ResponsePart = 'body'): Promise<BodyPiece | null> {
+  async readBody(
+    key: ResponseKey,
+    from: number,
+    after: number,
+    part: ResponsePart = 'body',
+  ): Promise<BodyPiece | null> {
     const body = this.#index.has(key, after) ? this.#texts.get(key.id)?.[part] : undefined;
     if (body === undefined) return null;
     return { text: pieceOf(body.subarray(from, from + responsePieceBytes)), bytes: body.length };
   }
 
-  async head(key: ResponseKey, after: number): Promise<string | null> {
+  async readHead(key: ResponseKey, after: number): Promise<string | null> {
     return this.#index.chain(key, after).length === 0 ? null : (this.#texts.get(key.id)?.head ?? '');
   }
 
-  async text(key: ResponseKey, after: number): Promise<readonly Message[] | null> {
+  async readMessages(key: ResponseKey, after: number): Promise<readonly Message[] | null> {
     const chain = this.#index.chain(key, after).toReversed();
     if (chain.length === 0) return null;
     return chain.flatMap((id) => JSON.parse(String(this.#texts.get(id)?.messages ?? '[]')) as Message[]);
   }
 
-  async remove(key: ResponseKey): Promise<boolean> {
-    const removed = this.#index.remove(key);
+  async removeResponse(key: ResponseKey): Promise<boolean> {
+    const removed = this.#index.removeHead(key);
     this.#drop(removed ?? []);
     return removed !== null;
   }
@@ -332,8 +337,8 @@ export class MemoryResponses implements ResponseStore {
     return removed.length;
   }
 
-  async expire(after: number): Promise<void> {
-    this.#drop(this.#index.expire(after));
+  async expireResponses(after: number): Promise<void> {
+    this.#drop(this.#index.expireHeads(after));
   }
 
   #drop(ids: readonly string[]): void {

@@ -12,9 +12,9 @@ export class MemoryTable<R extends TableRow> implements TableStore<R> {
     this.#table = table;
   }
 
-  async add(row: R): Promise<AddedRow> {
+  async addRow(row: R): Promise<AddedRow> {
     const { id, client, createdAt } = row;
-    this.expire(createdAt);
+    this.expireRows(createdAt);
     if (this.#byId.has(id)) return { isNew: false, dropped: 0 };
     const dropped = isByClient(this.#table, row) ? this.#makeRoomForClient(client) : this.#makeRoomForOther();
     this.#byId.set(id, row);
@@ -22,7 +22,7 @@ export class MemoryTable<R extends TableRow> implements TableStore<R> {
   }
 
   /** Removes the ended rows whose time has passed. */
-  expire(now: number): void {
+  expireRows(now: number): void {
     for (const { id, createdAt, nextAt } of this.#byId.values()) {
       if (createdAt >= now - this.#table.keepMs) break;
       if (nextAt === null) this.#byId.delete(id);
@@ -55,11 +55,11 @@ export class MemoryTable<R extends TableRow> implements TableStore<R> {
     return taken;
   }
 
-  async update(row: R): Promise<void> {
+  async updateRow(row: R): Promise<void> {
     if (this.#byId.has(row.id)) this.#byId.set(row.id, row);
   }
 
-  async list(limit: number): Promise<readonly R[]> {
+  async listRows(limit: number): Promise<readonly R[]> {
     return [...this.#byId.values()].slice(-limit).toReversed();
   }
 

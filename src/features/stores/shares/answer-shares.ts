@@ -26,19 +26,19 @@ export class AnswerShares {
   }
 
   /** Adds an answer. Returns the answers that are evicted for it. */
-  add(entry: AnswerEntry): AnswerEntry[] {
-    this.remove(entry);
+  addEntry(entry: AnswerEntry): AnswerEntry[] {
+    this.removeEntry(entry);
     const shared = { ...entry, bytes: sizeOfAnswer(entry) };
     this.#entries.set(nameOfKey(entry), shared);
-    this.#shares.add(shared, entry.recordedAt);
+    this.#shares.addMember(shared, entry.recordedAt);
     return [...this.#evict()];
   }
 
-  remove(key: ClientKey): void {
+  removeEntry(key: ClientKey): void {
     const entry = this.#entries.get(nameOfKey(key));
     if (entry === undefined) return;
     this.#entries.delete(nameOfKey(key));
-    this.#shares.remove(entry);
+    this.#shares.removeMember(entry);
   }
 
   keysOf(client: ClientText): string[] {
@@ -48,14 +48,14 @@ export class AnswerShares {
   /** Removes and returns the answers of this client. */
   removeOf(client: ClientText): AnswerEntry[] {
     const removed = [...this.#shares.clientShare(client)];
-    for (const entry of removed) this.remove(entry);
+    for (const entry of removed) this.removeEntry(entry);
     return removed;
   }
 
   /** Removes and returns the expired answers. */
-  expire(now: number): AnswerEntry[] {
+  expireEntries(now: number): AnswerEntry[] {
     const expired = this.#shares.clients.flatMap((share) => [...expiredOf(share, now)]);
-    for (const entry of expired) this.remove(entry);
+    for (const entry of expired) this.removeEntry(entry);
     return expired;
   }
 
@@ -63,7 +63,7 @@ export class AnswerShares {
     while (this.#shares.bytes > this.#maxBytes) {
       const victim = this.#shares.pickVictim({ byUser: false });
       if (victim === undefined) return;
-      this.remove(victim);
+      this.removeEntry(victim);
       yield victim;
     }
   }

@@ -80,7 +80,7 @@ export class ResponseIndex {
   }
 
   /** Adds stored responses, each after the one that it follows. */
-  restore(heads: Iterable<ResponseHead>): void {
+  restoreHeads(heads: Iterable<ResponseHead>): void {
     for (const head of heads) this.#add(head);
   }
 
@@ -88,7 +88,7 @@ export class ResponseIndex {
    * Removes a response. Returns the ids whose texts can be deleted, none if others follow; null if the client has no
    * such response.
    */
-  remove(key: ResponseKey): string[] | null {
+  removeHead(key: ResponseKey): string[] | null {
     const entry = this.#find(key);
     if (entry === null) return null;
     entry.isRemoved = true;
@@ -103,7 +103,7 @@ export class ResponseIndex {
   }
 
   /** Removes and returns the responses last continued at or before `after`, which always include their followers. */
-  expire(after: number): string[] {
+  expireHeads(after: number): string[] {
     const expired = [...this.#entries.values()].filter(({ at }) => at <= after);
     for (const entry of expired) this.#drop(entry);
     return expired.map(({ id }) => id);
@@ -131,8 +131,8 @@ export class ResponseIndex {
   #use(entry: ResponseEntry, at: number): void {
     for (const each of upwards(entry)) {
       each.at = Math.max(each.at, at);
-      this.#shares.remove(each);
-      this.#shares.add(each, each.at);
+      this.#shares.removeMember(each);
+      this.#shares.addMember(each, each.at);
     }
   }
 
@@ -149,7 +149,7 @@ export class ResponseIndex {
 
   #drop(entry: ResponseEntry): void {
     this.#entries.delete(entry.id);
-    this.#shares.remove(entry);
+    this.#shares.removeMember(entry);
     this.#bytes -= entry.size;
     if (entry.previous !== null) entry.previous.followers--;
   }

@@ -31,5 +31,5 @@ export interface CallbackPort {
   /** Registers a process. Rejects with `spawn_error` if the port cannot be opened. */
   open(listener: CallbackListener): Promise<OpenCallback>;
   /** Resolves when the port is closed. */
-  close(): Promise<void>;
+  closePort(): Promise<void>;
 }

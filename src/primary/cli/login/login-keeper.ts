@@ -53,11 +53,11 @@ export class LoginKeeper {
   }
 
   /** Renews the login whenever it is due, even without jobs. */
-  start(): void {
+  startRenewals(): void {
     void this.#tend();
   }
 
-  stop(): void {
+  stopRenewals(): void {
     this.#isOver = true;
     this.#stopTimer();
   }

@@ -197,7 +197,7 @@ export class ProcessPool {
     using trial = trialEnv && callbacks && (await openTrial(callbacks, programVersion, trialEnv));
     const process = this.#add(programVersion, null, 'busy');
     const plan = (place: string) => consultPlan(args, file, place);
-    await process.start(launcher.launch({ program: path, plan, ...(trial && { env: trial.env }) }));
+    await process.startProgram(launcher.launch({ program: path, plan, ...(trial && { env: trial.env }) }));
     return await consultation(process, programVersion, input, clock);
   }
 
@@ -214,7 +214,7 @@ export class ProcessPool {
     const process = this.#add(new ConsultedProgram(() => false), null, 'busy');
     const [program, detachedArgs] = detached(path, [...leading, ...args], input);
     const plan = () => consultPlan(detachedArgs, undefined, '');
-    await process.start(this.#parts.launcher.launch({ program, plan, renewalLock: lock }));
+    await process.startProgram(this.#parts.launcher.launch({ program, plan, renewalLock: lock }));
     await untilExit(process, isDone);
   }
 
@@ -265,7 +265,7 @@ export class ProcessPool {
   }
 
   /** Prevents further starts. Resolves when all processes have ended. */
-  async close(): Promise<void> {
+  async closePool(): Promise<void> {
     this.#parts.launcher.stop();
     await Promise.all([...this.#all.keys()].map((process) => process.end('shutting_down')));
   }
@@ -296,7 +296,7 @@ export class ProcessPool {
   async #keep(process: CliProcess, conversation: ConversationState | null): Promise<boolean> {
     if (conversation !== null) return this.#mayStay && process.keepFor(conversation);
     if (process.tenant === null || !this.#parts.hasMemory()) return false;
-    return this.#underWay.add(process, this.#renew(process));
+    return this.#underWay.addRenewal(process, this.#renew(process));
   }
 
   get #mayStay(): boolean {
@@ -427,7 +427,7 @@ export class ProcessPool {
       return { args: [...leading, ...args], files };
     };
     const process = this.#add(programVersion, key, next);
-    await process.start(this.#parts.launcher.launch({ program: path, plan }, signal), tenant);
+    await process.startProgram(this.#parts.launcher.launch({ program: path, plan }, signal), tenant);
     return process;
   }
 

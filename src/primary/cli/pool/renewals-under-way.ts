@@ -19,7 +19,7 @@ export class RenewalsUnderWay {
   }
 
   /** Registers the renewal of a process until its end, and returns its result. */
-  async add<T>(process: CliProcess, renewal: Promise<T>): Promise<T> {
+  async addRenewal<T>(process: CliProcess, renewal: Promise<T>): Promise<T> {
     this.#free.set(process, renewal);
     try {
       return await renewal;

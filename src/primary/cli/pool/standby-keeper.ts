@@ -66,12 +66,12 @@ export class StandbyKeeper {
     this.#parts = parts;
   }
 
-  start(): void {
+  startStandby(): void {
     this.#state = 'waiting';
     this.update();
   }
 
-  stop(): void {
+  stopStandby(): void {
     this.#state = 'off';
     this.#stopTimer();
   }

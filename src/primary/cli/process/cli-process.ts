@@ -196,7 +196,7 @@ export class CliProcess {
    * Takes over a tree that is being started. Rejects with its error, or with `shutting_down` if the process was ended
    * first; all children have ended then. `tenant`: as for `claim`.
    */
-  async start(tree: Promise<OwnedTree>, tenant: Tenant | null = null): Promise<void> {
+  async startProgram(tree: Promise<OwnedTree>, tenant: Tenant | null = null): Promise<void> {
     this.#tree = tree;
     try {
       if (this.#protocol.decoder.requested !== undefined) this.#callback = this.#openCallback();
@@ -354,7 +354,7 @@ export class CliProcess {
     this.#become({ name: 'busy', turn: open, isReusable: mayStay && input.stdin === 'keep-open' });
     try {
       if (signal.aborted) abort();
-      else open.begin(input);
+      else open.beginInput(input);
       if (this.#exit !== null) open.exited(this.#exit);
       const end = await open.ended;
       // The program would request the rest of a cut answer.
@@ -439,7 +439,7 @@ export class CliProcess {
     const opening = this.#protocol.opening?.(tree.child.workingDirectory, callback);
     if (opening === undefined) return;
     input.write(opening);
-    output.read();
+    output.startReading();
   }
 
   /** Wraps a listener so that an exception fails only the turn of this process. */
@@ -451,7 +451,7 @@ export class CliProcess {
   }
 
   #read(decode: Decode): void {
-    if (this.#state.name === 'busy' && this.#state.turn !== null) this.#state.turn.read(decode);
+    if (this.#state.name === 'busy' && this.#state.turn !== null) this.#state.turn.readOutput(decode);
     else if (!saysNothing(this.#decoder, decode)) this.#handleUnexpectedOutput();
   }
 

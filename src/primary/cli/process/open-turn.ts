@@ -79,7 +79,7 @@ export type Decode = (decoder: Decoder) => Iterable<TurnEvent>;
 /** Parts of a CLI process that a turn uses. */
 export interface TurnProgram {
   readonly stdin: Pick<ProgramInput, 'write' | 'end'>;
-  readonly output: Pick<ProgramOutput, 'read' | 'pause'>;
+  readonly output: Pick<ProgramOutput, 'startReading' | 'pause'>;
   readonly decoder: Decoder;
   readonly writer?: Pick<TurnWriter, 'add'>;
   /** Called on unexpected output, after which the process must not get another turn. */
@@ -117,18 +117,18 @@ export class OpenTurn implements Disposable {
     this.#step = new StepLimit(clock, (event) => this.#handleLate(event));
   }
 
-  begin({ text, pieces, rest = [], stdin: then }: TurnInput): void {
+  beginInput({ text, pieces, rest = [], stdin: then }: TurnInput): void {
     const { stdin, output } = this.#program;
     this.#inputLeft = rest[Symbol.iterator]();
     stdin.write(text);
     if (pieces !== undefined) stdin.write(pieces);
     if (then === 'end') stdin.end();
     this.#guarded(() => this.#watchStep());
-    output.read();
+    output.startReading();
   }
 
   /** Processes new output or a request of the program, which `decode` passes to the decoder. */
-  read(decode: Decode): void {
+  readOutput(decode: Decode): void {
     const { decoder, onUnexpectedOutput } = this.#program;
     this.#handleAll(() => decode(decoder));
     this.#guarded(() => {
@@ -280,7 +280,7 @@ export class OpenTurn implements Disposable {
     if (!this.#isOpen) return;
     this.#silence.reset();
     this.#watchStep();
-    this.#program.output.read();
+    this.#program.output.startReading();
   }
 
   #close(): void {
@@ -291,7 +291,7 @@ export class OpenTurn implements Disposable {
     this.#guarded(() => this.#reportUse());
     this.#silence[Symbol.dispose]();
     this.#step[Symbol.dispose]();
-    this.#program.output.read(); // reads and drops the remaining output
+    this.#program.output.startReading(); // reads and drops the remaining output
   }
 
   #reportUse(): void {

@@ -59,7 +59,7 @@ export class ProgramOutput {
   }
 
   /** Starts or resumes reading. Output before the first turn belongs to that turn. */
-  read(): void {
+  startReading(): void {
     const { stdout } = this.#child;
     if (stdout.listenerCount('data') === 0) stdout.on('data', (chunk: Buffer) => this.#readChunk(chunk));
     else stdout.resume();

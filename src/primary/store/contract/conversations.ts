@@ -79,15 +79,15 @@ export interface ConversationJournal {
    * Yields the conversations that were active after time `after`, the least recently active first, and removes all
    * others.
    */
-  restore(after: number): AsyncIterable<StoredConversation>;
+  restoreConversations(after: number): AsyncIterable<StoredConversation>;
   /**
    * Resolves when the change would survive a power cut. A turn of a removed conversation resolves without a change; a
    * fork or a new title of one rejects with `not_found`. If a file lacks a conversation that was not removed, the
    * commit rejects with `store_unavailable`.
    */
-  commit(change: ConversationChange): Promise<void>;
+  commitChange(change: ConversationChange): Promise<void>;
   /** Removes a conversation. Calls `late` if the removal was rejected, but happened later. */
-  remove(id: string, late?: () => void): Promise<void>;
+  removeConversation(id: string, late?: () => void): Promise<void>;
   /** Removes a conversation as soon as the store can. The caller does not wait. */
   forget(id: string): void;
 }

@@ -30,7 +30,7 @@ describe('The answers file of a batch', () => {
   it('is created for its owner only, and is continued at its end', () =>
     withFile(null, async (path) => {
       const file = await open(path);
-      await Promise.all([file.write({ id: 'a', response: 'x' }), file.write({ id: 'b', error: {} })]);
+      await Promise.all([file.writeRecord({ id: 'a', response: 'x' }), file.writeRecord({ id: 'b', error: {} })]);
       await file.close();
       expect((await stat(path)).mode & 0o777).toBe(0o600);
       const again = await open(path);
@@ -46,7 +46,7 @@ describe('The answers file of a batch', () => {
         await writeFile(path, answered + torn);
         const file = await open(path);
         expect(file).toMatchObject({ answered: 1, repaired: Buffer.byteLength(torn) });
-        await file.write({ id: 'b', response: 'y' });
+        await file.writeRecord({ id: 'b', response: 'y' });
         await file.close();
         expect(await readFile(path, 'utf8')).toBe(`${answered}{"id":"b","response":"y"}\n`);
       }),
@@ -56,7 +56,7 @@ describe('The answers file of a batch', () => {
     withFile(answered.trim(), async (path) => {
       const file = await open(path);
       expect(file).toMatchObject({ answered: 1, repaired: 0 });
-      await file.write({ id: 'b', response: 'y' });
+      await file.writeRecord({ id: 'b', response: 'y' });
       await file.close();
       expect(await readFile(path, 'utf8')).toBe(`${answered}{"id":"b","response":"y"}\n`);
     }));
@@ -90,7 +90,7 @@ describe('The answers file of a batch', () => {
     withFile(failed + answered + failed.replace('"b"', '"c"'), async (path) => {
       const file = await open(path, true);
       expect(['a', 'b', 'c'].map((id) => file.has(id))).toEqual([true, false, false]);
-      await file.write({ id: 'b', response: 'y' });
+      await file.writeRecord({ id: 'b', response: 'y' });
       await file.close();
       expect(await readFile(path, 'utf8')).toBe(`${answered}{"id":"b","response":"y"}\n`);
     }));

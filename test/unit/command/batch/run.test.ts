@@ -14,10 +14,10 @@ async function* numbered(count: number): AsyncGenerator<Prompt | BadLine> {
 /** Runs a batch with a sender that does what the test says. */
 async function runWith(send: (sending: Sending) => Promise<void>, options: Partial<RunOptions> = {}) {
   const written: unknown[] = [];
-  const sender: Sender = { ready: 0, heldBecause: null, send };
-  const sink = { write: async (record: object) => void written.push((record as { id: unknown }).id) };
+  const sender: Sender = { ready: 0, heldBecause: null, sendPrompts: send };
+  const sink = { writeRecord: async (record: object) => void written.push((record as { id: unknown }).id) };
   const run = new BatchRun(sender, sink, { isOrdered: false, maxFailures: Number.POSITIVE_INFINITY, ...options });
-  const whole = run.run(numbered(10), never, never);
+  const whole = run.runPrompts(numbered(10), never, never);
   await whole.catch(() => {});
   return { run, written, whole };
 }

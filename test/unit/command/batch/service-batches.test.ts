@@ -160,7 +160,7 @@ async function sendTo(
     ends.set(id, end);
   };
   const sender = new ServiceBatches(parts, await findBatches(client));
-  const whole = sender.send({ prompts, place, stopping, cutting });
+  const whole = sender.sendPrompts({ prompts, place, stopping, cutting });
   whole.catch(() => {});
   await clock.advance(ms);
   return { ends, synced, lost, whole };

@@ -56,8 +56,8 @@ async function createAccounts(
   const chosen = (client: ClientText) => accounts.choose(made.clis[0], { ...job, client })?.cli.label ?? 'nobody';
   const dispose = async () => {
     for (const { health, pool } of accounts.all) {
-      health.stop();
-      await pool.close();
+      health.stopHealth();
+      await pool.closePool();
     }
     await made[Symbol.asyncDispose]();
   };
@@ -211,7 +211,7 @@ describe('The accounts of the model CLIs', () => {
     const keyed = new CliAccounts(made.made.clis, made.made.accountParts, () => ['spare'], prepared(spareOfAda));
     const strict = new ModelRouter(made.made.names, made.made.clis, undefined, keyed);
     expect(fallback && strict.withAccount(fallback, request)).toBeNull();
-    for (const { health } of keyed.all) health.stop();
+    for (const { health } of keyed.all) health.stopHealth();
   });
 
   it('have a warning if an owner is no API key', async () => {
@@ -241,7 +241,7 @@ describe('The accounts of the model CLIs', () => {
     expect(await startOfTeam()).toMatchObject(['env', expect.arrayContaining(['/a', '/t', 'model'])]);
     for (const _ of [1, 2]) accounts.replace(prepared(`${ada.trim()} jobs=many\n${team}`));
     expect(await startOfTeam()).toMatchObject(['env', expect.arrayContaining(['/a', '/t', 'model'])]);
-    for (const { health } of accounts.all) health.stop();
+    for (const { health } of accounts.all) health.stopHealth();
   });
 
   it('are checked with their own login', async () => {

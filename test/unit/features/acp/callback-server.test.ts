@@ -31,7 +31,7 @@ beforeEach(async () => {
   asked = new Asked();
   callback = await server.open(asked.listener);
 });
-afterEach(() => server.close());
+afterEach(() => server.closePort());
 
 function post(body: string | ReadableStream, more: RequestInit = {}, to: OpenCallback = callback): Promise<Response> {
   return fetch(to.url, { method: 'POST', headers: to.headers, body, duplex: 'half', ...more } as RequestInit);
@@ -125,7 +125,7 @@ describe('The callback server', () => {
     socket.resume();
     await once(socket, 'close');
     expect(asked.requests).toEqual([]);
-    await strict.close();
+    await strict.closePort();
   });
 
   it('is reachable despite any number of idle connections', async () => {
@@ -154,8 +154,8 @@ describe('The callback server', () => {
 
   it('listens only while a process needs it', async () => {
     const idle = new CallbackServer(clock);
-    await idle.close();
-    await server.close();
+    await idle.closePort();
+    await server.closePort();
     await expect(post('late')).rejects.toThrow();
   });
 });

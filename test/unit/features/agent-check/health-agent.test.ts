@@ -66,7 +66,7 @@ describe('The port for the load balancer', () => {
     agent = await HealthAgent.listen('127.0.0.1', 0, clock);
     agent.serve(idle);
   });
-  afterEach(() => agent.close());
+  afterEach(() => agent.closePort());
 
   /** Opens a connection whose client side stays open. */
   async function opened(): Promise<Socket> {
@@ -92,7 +92,7 @@ describe('The port for the load balancer', () => {
   it('reports that the host is starting until it has other information', async () => {
     using starting = Object.assign(await HealthAgent.listen('127.0.0.1', 0, clock), {
       [Symbol.dispose]() {
-        starting.close();
+        starting.closePort();
       },
     });
     const socket = connect(starting.port, '127.0.0.1').setEncoding('utf8');
@@ -141,7 +141,7 @@ describe('The port for the load balancer', () => {
       await once(connect(other.port, '127.0.0.1').resume(), 'close');
       await clock.advance(10_000);
       expect(await other.leave()).toBe(true);
-      other.close();
+      other.closePort();
     });
 
     it('ends the wait at a second call', async () => {

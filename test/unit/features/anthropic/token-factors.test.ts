@@ -21,7 +21,11 @@ function open() {
   const factors = new TokenFactors({ tokens: { countTokens }, sizes, clock });
   /** The model reports this number of tokens for each one that is counted. */
   const observe = (factor: number, client: ClientText = 'key ada', more: Partial<JobRequest> = {}, length = 10_000) =>
-    factors.observe(claude, jobRequest({ client, text: 'x'.repeat(length), ...more }), Math.round(factor * length));
+    factors.observeTokens(
+      claude,
+      jobRequest({ client, text: 'x'.repeat(length), ...more }),
+      Math.round(factor * length),
+    );
   return { clock, factors, observe, counts: () => counts };
 }
 

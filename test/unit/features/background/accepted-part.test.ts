@@ -22,6 +22,6 @@ describe('A background job', () => {
   it('sends no more events to its readers once another host may run it', async () => {
     const part = open();
     part.lose();
-    expect([part.isLost, await all(part.log.read(new AbortController().signal))]).toEqual([true, []]);
+    expect([part.isLost, await all(part.log.readEvents(new AbortController().signal))]).toEqual([true, []]);
   });
 });

@@ -31,7 +31,7 @@ describe('A background job starts', () => {
     const id = await harness.accept();
     await settled();
     expect(await harness.view(id)).toMatchObject({ status: 'succeeded', position: null, failure: null });
-    expect(await harness.store.text(id, 0)).toBe('Hello');
+    expect(await harness.store.readText(id, 0)).toBe('Hello');
     expect(harness.backgroundOutcomes()).toEqual(['ok']);
     expect(harness.outcomes()).toEqual([['background 1', 'ok']]); // counted once
   });
@@ -71,7 +71,7 @@ describe('A background job starts', () => {
     const harness = jobHarness({ script: hangs });
     const first = occupy(harness);
     const id = await harness.accept();
-    await harness.store.start(id, 0); // like another host
+    await harness.store.startJob(id, 0); // like another host
     await settled();
     await first();
     expect(harness.processes).toHaveLength(1); // the process of the client
@@ -105,8 +105,8 @@ describe('A background job that cannot start', () => {
     const removed = await harness.accept({ client: 'key removed' });
     const other = await harness.accept({ client: 'key other' });
     harness.unstored = ['key removed'];
-    const start = harness.store.start.bind(harness.store);
-    harness.store.start = (id, at) => (id === removed ? Promise.reject(storeUnavailable()) : start(id, at));
+    const start = harness.store.startJob.bind(harness.store);
+    harness.store.startJob = (id, at) => (id === removed ? Promise.reject(storeUnavailable()) : start(id, at));
     await settled();
     await first();
     expect([await harness.statusOf(removed, 'key removed'), await harness.statusOf(other, 'key other')]).toEqual([
@@ -119,7 +119,7 @@ describe('A background job that cannot start', () => {
     const harness = jobHarness({ script: [hangs] });
     const first = occupy(harness);
     const id = await harness.accept();
-    harness.store.start = () => Promise.reject(storeUnavailable());
+    harness.store.startJob = () => Promise.reject(storeUnavailable());
     await settled();
     await first();
     expect(await harness.view(id)).toMatchObject({ status: 'queued', position: 1, reason: 'slot' });
@@ -143,7 +143,7 @@ describe('A background job that cannot start', () => {
     await harness.clock.advance(3000);
     expect(harness.backgroundOutcomes()).toEqual(['cli_error', 'ok', 'ok']);
     expect(harness.outcomes()).toHaveLength(3);
-    harness.health.stop();
+    harness.health.stopHealth();
   });
 
   it('does not block other clients if its client has no queue place left', async () => {
@@ -166,7 +166,7 @@ describe('A background job that cannot start', () => {
     const conversationId = await harness.turn();
     const first = occupy(harness);
     const id = await harness.accept({ operation: 'chat', conversationId });
-    harness.conversations.remove(conversationId, 'key a');
+    harness.conversations.removeConversation(conversationId, 'key a');
     await first();
     expect(await harness.view(id)).toMatchObject({
       status: 'failed',
@@ -197,12 +197,12 @@ describe('A background job that cannot start', () => {
     occupy(harness);
     const id = await harness.accept();
     await harness.clock.advance(61_000); // the job is in the queue
-    harness.jobs.stop();
+    harness.jobs.stopJobs();
     harness.runner.openJobs.cutAll(new RelayError('shutting_down', 'the service ends'));
     await harness.clock.advance(5000);
     expect(await harness.statusOf(id)).toBe('queued');
     expect([harness.store.starts, harness.backgroundOutcomes()]).toEqual([[], []]);
-    await harness.jobs.idle();
+    await harness.jobs.untilIdle();
   });
 });
 
@@ -238,7 +238,7 @@ describe('The end of a background job', () => {
 
 it('The end of a background job is not counted here if the store has the end of another host', async () => {
   const harness = jobHarness();
-  harness.stored.end = async () => jobFailed('cancelled');
+  harness.stored.endJob = async () => jobFailed('cancelled');
   await harness.accept();
   await settled();
   expect(harness.localJobs.counts).toEqual({ queued: 0, running: 0 });
@@ -249,7 +249,7 @@ describe('A service that stops', () => {
   it('waits for every job if a restart would lose them', async () => {
     const harness = jobHarness();
     for (let count = 0; count < 5; count++) await harness.accept();
-    await harness.jobs.idle();
+    await harness.jobs.untilIdle();
     expect(harness.backgroundOutcomes()).toHaveLength(5);
   });
 
@@ -258,9 +258,9 @@ describe('A service that stops', () => {
     const harness = jobHarness({ start: wait });
     const ids = [await harness.accept(), await harness.accept()];
     await settled();
-    harness.jobs.stop();
+    harness.jobs.stopJobs();
     open();
-    await harness.jobs.idle();
+    await harness.jobs.untilIdle();
     await harness.clock.advance(5000);
     expect(await Promise.all(ids.map((id) => harness.statusOf(id)))).toEqual(['succeeded', 'queued']);
     expect(harness.store.starts).toEqual([ids[0]]);
@@ -281,16 +281,16 @@ describe('The answer of a line of a file', () => {
     const given: UnstoredAnswer[] = [];
     harness.jobs.giveAnswersOfLines(async (answer) => {
       given.push(answer);
-      if (isTaken) await harness.store.remove(answer.job.id);
+      if (isTaken) await harness.store.removeJob(answer.job.id);
       return isTaken;
     });
     const id = await harness.accept({}, form);
     const other = await harness.accept();
     await settled();
     expect(given).toMatchObject([{ job: { id, status: 'succeeded', form }, end: { outcome: 'ok', text: null } }]);
-    expect(given[0]?.text.read(0)).toBe('Hello');
-    expect(await harness.store.text(id, 0)).toBe(isTaken ? '' : 'Hello');
-    expect(await harness.store.text(other, 0)).toBe('Hello');
+    expect(given[0]?.text.readBlock(0)).toBe('Hello');
+    expect(await harness.store.readText(id, 0)).toBe(isTaken ? '' : 'Hello');
+    expect(await harness.store.readText(other, 0)).toBe('Hello');
     expect(harness.backgroundOutcomes()).toEqual(['ok', 'ok']);
     expect(harness.jobs.open).toEqual([]);
   });
@@ -303,7 +303,7 @@ describe('The answer of a line of a file', () => {
     });
     const id = await harness.accept({}, form);
     await settled();
-    expect([await harness.statusOf(id), await harness.store.text(id, 0)]).toEqual(['cancelled', '']);
+    expect([await harness.statusOf(id), await harness.store.readText(id, 0)]).toEqual(['cancelled', '']);
   });
 
   it('is not given to its owner while the data of its client are being removed', async () => {
@@ -315,7 +315,7 @@ describe('The answer of a line of a file', () => {
     await settled();
     await first();
     await settled();
-    expect([await harness.statusOf(id), await harness.store.text(id, 0)]).toEqual(['cancelled', '']);
+    expect([await harness.statusOf(id), await harness.store.readText(id, 0)]).toEqual(['cancelled', '']);
   });
 
   it('of a job that has failed is not given to its owner', async () => {

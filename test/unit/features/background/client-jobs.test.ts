@@ -381,10 +381,10 @@ describe('A job that has ended', () => {
     const harness = jobHarness({ jobTtlMs: 10_000 });
     const id = await harness.accept();
     await harness.clock.advance(9000);
-    harness.stored.expire();
+    harness.stored.expireJobs();
     expect(await harness.statusOf(id)).toBe('succeeded');
     await harness.clock.advance(2000);
-    harness.stored.expire();
+    harness.stored.expireJobs();
     await expect(harness.view(id)).rejects.toEqual(missing);
   });
 
@@ -403,7 +403,7 @@ describe('A job that has ended', () => {
     const harness = jobHarness({ start: wait, jobTtlMs: 1000 });
     const id = await harness.accept();
     await harness.clock.advance(100_000);
-    harness.stored.expire();
+    harness.stored.expireJobs();
     expect(await harness.statusOf(id)).toBe('running');
   });
 });
@@ -412,10 +412,10 @@ it('The unfinished jobs of the previous service run after a restart, in their or
   const harness = jobHarness();
   const left = ['one', 'two'].map((id) => acceptedJob(id));
   for (const job of left) await harness.store.accept(job);
-  harness.store.restore = async function* () {
+  harness.store.restoreJobs = async function* () {
     yield* left;
   };
-  await harness.jobs.restore();
+  await harness.jobs.restoreJobs();
   expect(harness.jobs.open).toHaveLength(2);
   await settled();
   expect(harness.store.starts).toEqual(['one', 'two']);
@@ -432,7 +432,7 @@ it('A job is queued from its acceptance and running from its start, and shows th
   await harness.clock.advance(700);
   open();
   await blocker.events;
-  await harness.jobs.idle();
+  await harness.jobs.untilIdle();
   expect(await harness.view(id)).toMatchObject({ status: 'succeeded', createdAt, startedAt: createdAt + 700 });
   expect(harness.backgroundEnds[0]?.end.queueMs).toBe(700);
 });
@@ -442,8 +442,8 @@ describe('The open turn of a conversation', () => {
     const storing = barrier();
     const harness = jobHarness({ script: [answers, answers, hangs], maxActive: 2 });
     const conversationId = await harness.turn();
-    const end = harness.store.end.bind(harness.store);
-    harness.store.end = (...ended) => storing.wait().then(() => end(...ended));
+    const end = harness.store.endJob.bind(harness.store);
+    harness.store.endJob = (...ended) => storing.wait().then(() => end(...ended));
     const background = await harness.accept({ operation: 'chat', conversationId, text: 'first' });
     await settled();
     expect(harness.clientJobs.openTurnOf(conversationId, 'key a')?.background?.accepted.id).toBe(background);

@@ -12,7 +12,7 @@ import { acceptedJob } from '../../../support/stores/shared-jobs.js';
 
 function read(log: AnswerLog, from: number): string {
   let text = '';
-  for (let piece = log.read(from); piece !== ''; piece = log.read(from + text.length)) text += piece;
+  for (let piece = log.readBlock(from); piece !== ''; piece = log.readBlock(from + text.length)) text += piece;
   return text;
 }
 
@@ -22,7 +22,7 @@ describe('The log of an answer', () => {
     await assert(
       asyncProperty(array(piece, { maxLength: 8 }), double({ min: 0, max: 1, noNaN: true }), async (pieces, share) => {
         const log = new AnswerLog();
-        for (const each of pieces) log.add(each);
+        for (const each of pieces) log.addText(each);
         const whole = pieces.join('');
         const from = Math.floor(share * whole.length);
         expect(log.length).toBe(whole.length);
@@ -38,9 +38,9 @@ describe('The log of an answer', () => {
 
   it('joins small pieces', () => {
     const log = new AnswerLog();
-    for (let count = 0; count < 10_000; count++) log.add('ab');
+    for (let count = 0; count < 10_000; count++) log.addText('ab');
     expect(log.blocks).toHaveLength(2);
-    expect(log.read(19_999)).toBe('b');
+    expect(log.readBlock(19_999)).toBe('b');
   });
 });
 
@@ -48,7 +48,7 @@ function open() {
   const clock = new FakeClock();
   const place: { position: number; reason: WaitReason } = { position: 3, reason: 'slot' };
   const log = new EventLog(clock, () => place);
-  const follow = (signal = new AbortController().signal) => all(log.read(signal));
+  const follow = (signal = new AbortController().signal) => all(log.readEvents(signal));
   return { clock, place, log, follow };
 }
 
@@ -72,9 +72,9 @@ function joined(events: readonly JobEvent[]): JobEvent[] {
 async function* storedEvents(log: EventLog, clock: FakeClock): AsyncGenerator<JobEvent> {
   const store = new MemoryJobs();
   await store.accept(acceptedJob('j1', clock.now() - 3000));
-  await store.start('j1', clock.now());
+  await store.startJob('j1', clock.now());
   const stored = new StoredJobs(store, 1000, clock);
-  await stored.end('j1', 'key a', jobDone(), log);
+  await stored.endJob('j1', 'key a', jobDone(), log);
   yield* stored.events('j1', 'key a', new AbortController().signal);
 }
 
@@ -85,14 +85,14 @@ describe('The events of a background job', () => {
     await clock.advance(2500);
     place.position = 1;
     await clock.advance(500);
-    log.started(3000);
+    log.writeStart(3000);
     log.write(textDelta('Hel'));
     await settled();
     const middle = follow();
     await settled();
     log.write(textDelta('lo'));
     await settled();
-    log.end(jobDone({ text: 'Hallo' }));
+    log.writeEnd(jobDone({ text: 'Hallo' }));
     const begun: JobEvent = { type: 'job-start', queueMs: 3000 };
     const end = jobDone({ text: 'Hallo' });
     const queued = [3, 1].map((position): JobEvent => ({ type: 'job-queued', position, reason: 'slot' }));
@@ -103,8 +103,8 @@ describe('The events of a background job', () => {
 
   it('are sent at the pace of each reader, and unread pieces are joined', async () => {
     const { log } = open();
-    const reader = log.read(new AbortController().signal);
-    log.started(3000);
+    const reader = log.readEvents(new AbortController().signal);
+    log.writeStart(3000);
     await reader.next();
     for (const text of ['a', 'b', 'c']) log.write(textDelta(text));
     expect((await reader.next()).value).toEqual(delta('abc'));
@@ -122,13 +122,13 @@ describe('The events of a background job', () => {
     await assert(
       asyncProperty(array(event, { maxLength: 12 }), async (events) => {
         const { log, follow, clock } = open();
-        log.started(3000);
+        log.writeStart(3000);
         const live = follow();
         for (const each of events) {
           log.write(each);
           await settled();
         }
-        log.end(jobDone());
+        log.writeEnd(jobDone());
         const wanted = joined([{ type: 'job-start', queueMs: 3000 }, ...events, jobDone()]);
         expect(joined(await live)).toEqual(wanted);
         expect(joined(await follow())).toEqual(wanted);
@@ -145,7 +145,7 @@ describe('The events of a background job', () => {
     await settled();
     controller.abort(new Error('gone'));
     await expect(leaver).rejects.toThrow('gone');
-    log.end({ ...jobDone(), outcome: 'cancelled', failure: { code: 'cancelled', message: 'enough' } });
+    log.writeEnd({ ...jobDone(), outcome: 'cancelled', failure: { code: 'cancelled', message: 'enough' } });
     expect((await stayer).map(({ type }) => type)).toEqual(['job-queued', 'job-end']);
     expect(clock.pending).toBe(0);
   });

@@ -28,7 +28,7 @@ async function host(slots: number, ...ids: readonly string[]) {
     },
     adopt: (accepted: AcceptedJob) => ({ background: { accepted, log: {} } }) as BackgroundJob,
     lose: ({ background }: BackgroundJob) => void givenUp.push(background.accepted.id),
-    start({ background: { accepted } }: BackgroundJob, mustHaveSlot: boolean) {
+    startJob({ background: { accepted } }: BackgroundJob, mustHaveSlot: boolean) {
       if (runner.unfit.has(accepted.id) || (mustHaveSlot && !runner.hasRoom)) return null;
       (mustHaveSlot ? started : patient).push(accepted.id);
       return runner.outcome;

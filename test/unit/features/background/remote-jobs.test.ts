@@ -32,9 +32,9 @@ describe('A job of another host', () => {
     const { clock, store, heard, follow } = await withJob();
     const ended = follow();
     await clock.advance(1000);
-    await store.start('one', clock.now());
+    await store.startJob('one', clock.now());
     await clock.advance(1000);
-    await store.end('one', endedAt(clock.now()), answerOf('Hello'));
+    await store.endJob('one', endedAt(clock.now()), answerOf('Hello'));
     await clock.advance(1000);
     await ended;
     expect(heard).toEqual([
@@ -47,18 +47,18 @@ describe('A job of another host', () => {
 
   it('is cancelled while it waits, and counted', async () => {
     const { elsewhere, dismissed } = await withJob();
-    expect(await elsewhere.cancel('one', 'key a')).toMatchObject({ status: 'cancelled', startedAt: null });
+    expect(await elsewhere.cancelJob('one', 'key a')).toMatchObject({ status: 'cancelled', startedAt: null });
     expect(dismissed).toEqual(['request of one', 'one has ended: cancelled']);
   });
 
   it('is cancelled by its host, which receives the request again until it does so', async () => {
     const { clock, store, elsewhere, dismissed } = await withJob();
-    await store.start('one', 1);
-    const cancelled = elsewhere.cancel('one', 'key a');
+    await store.startJob('one', 1);
+    const cancelled = elsewhere.cancelJob('one', 'key a');
     await clock.advance(1500);
     expect(store.calls).toEqual(['cancel one', 'cancel one']);
     const at = clock.now();
-    await store.end('one', endedAt(at, 'cancelled'), new AnswerLog());
+    await store.endJob('one', endedAt(at, 'cancelled'), new AnswerLog());
     await clock.advance(1000);
     expect(await cancelled).toMatchObject({ status: 'cancelled', endedAt: at });
     expect(dismissed).toEqual([]);
@@ -66,8 +66,8 @@ describe('A job of another host', () => {
 
   it('cannot be cancelled reliably if its host does not respond', async () => {
     const { clock, store, elsewhere } = await withJob();
-    await store.start('one', 1);
-    const refused = expect(elsewhere.cancel('one', 'key a')).rejects.toMatchObject({ code: 'store_unavailable' });
+    await store.startJob('one', 1);
+    const refused = expect(elsewhere.cancelJob('one', 'key a')).rejects.toMatchObject({ code: 'store_unavailable' });
     await clock.advance(13_000);
     await refused;
   });
@@ -76,7 +76,7 @@ describe('A job of another host', () => {
     const { clock, store, follow } = await withJob();
     const ended = expect(follow()).rejects.toMatchObject({ code: 'not_found' });
     await settled();
-    await store.remove('one');
+    await store.removeJob('one');
     await clock.advance(1000);
     await ended;
   });
@@ -120,7 +120,7 @@ describe('A job in the queue of another host', () => {
   it('can be cancelled from here, leaves the queue, and is counted once', async () => {
     const { store, north, south, outcomes } = await linedUp();
     expect(north.room.hasPromoted).toBe(true);
-    expect(await south.clientJobs.cancel('one', 'key a')).toMatchObject({ status: 'cancelled', startedAt: null });
+    expect(await south.clientJobs.cancelJob('one', 'key a')).toMatchObject({ status: 'cancelled', startedAt: null });
     await settled();
     expect([north.room.waitingInBackground, store.back]).toEqual([[], ['one']]);
     expect(outcomes()).toEqual(['cancelled']);
@@ -131,7 +131,7 @@ describe('A job in the queue of another host', () => {
 
   it('is counted once if two hosts receive a cancel request at the same time', async () => {
     const { north, south, outcomes } = await linedUp();
-    const cancelled = await Promise.all([north, south].map((host) => host.clientJobs.cancel('one', 'key a')));
+    const cancelled = await Promise.all([north, south].map((host) => host.clientJobs.cancelJob('one', 'key a')));
     expect(cancelled).toMatchObject([{ status: 'cancelled' }, { status: 'cancelled' }]);
     await settled();
     expect(north.room.waiting).toBe(0);
@@ -144,16 +144,16 @@ describe('A job in the queue of another host', () => {
   ])('is counted once even if the store is asked to record its start: cancelled %s', async (_, isStarted) => {
     const { store, south, caller, outcomes } = await linedUp();
     const [asked, answered] = [withResolvers(), withResolvers()];
-    store.start = async (id, at) => {
-      if (!isStarted) await south.clientJobs.cancel(id, 'key a');
-      const started = await SharedMemoryJobs.prototype.start.call(store, id, at);
+    store.startJob = async (id, at) => {
+      if (!isStarted) await south.clientJobs.cancelJob(id, 'key a');
+      const started = await SharedMemoryJobs.prototype.startJob.call(store, id, at);
       asked.resolve();
       await answered.promise;
       return started;
     };
     caller.leave();
     await asked.promise;
-    const cancelled = isStarted ? south.clientJobs.cancel('one', 'key a') : null;
+    const cancelled = isStarted ? south.clientJobs.cancelJob('one', 'key a') : null;
     await settled();
     answered.resolve();
     await settled();

@@ -17,7 +17,7 @@ const answers = (lines: readonly string[]) => lines.map((line) => `answer ${line
 /** Runs a batch to its end, and ends all of its jobs as they come. */
 async function runToEnd(harness: BatchHarness, feeder: BatchFeeder, onRound: (round: number) => void = () => {}) {
   let isOver = false;
-  const run = feeder.run().finally(() => {
+  const run = feeder.runBatch().finally(() => {
     isOver = true;
   });
   for (let round = 0; !isOver && round < 200; round++) {
@@ -56,7 +56,7 @@ describe('A batch', () => {
       open: [],
       counts: { succeeded: 7, errored: 1, canceled: 0, expired: 0 },
     });
-    expect(await harness.store.find('out', 'key ada')).toMatchObject({ isWhole: true, lines: 7 });
+    expect(await harness.store.findFile('out', 'key ada')).toMatchObject({ isWhole: true, lines: 7 });
     expect([harness.ended.size, harness.outcomes.length]).toEqual([0, 8]);
   });
 
@@ -64,13 +64,13 @@ describe('A batch', () => {
     for (let rounds = 0; rounds < 8; rounds++) {
       const harness = new BatchHarness();
       const first = new BatchFeeder(await harness.add(seven), harness.parts);
-      const dying = first.run();
+      const dying = first.runBatch();
       for (let round = 0; round < rounds; round++) {
         await harness.clock.advance(500);
         if (round % 2 === 1) harness.end();
         first.wake();
       }
-      first.stop();
+      first.stopBatch();
       await dying;
       await runToEnd(harness, new BatchFeeder(await stored(harness), harness.parts));
       expect((await harness.results()).out.toSorted()).toEqual(answers(seven));
@@ -81,10 +81,10 @@ describe('A batch', () => {
   it('removes the jobs of stored results after a death of the service before their removal', async () => {
     const harness = new BatchHarness();
     const jobs = {
-      find: (id: string) => harness.find(id),
-      cancel: (id: string) => harness.cancel(id),
-      remove: async () => {
-        dying.stop();
+      findEndedLine: (id: string) => harness.findEndedLine(id),
+      cancelJob: (id: string) => harness.cancelJob(id),
+      removeJob: async () => {
+        dying.stopBatch();
         throw storeUnavailable();
       },
     };
@@ -99,9 +99,9 @@ describe('A batch', () => {
   it('sends no further lines when another host may run it', async () => {
     const harness = new BatchHarness();
     const feeder = new BatchFeeder(await harness.add(seven), harness.parts);
-    const run = feeder.run();
+    const run = feeder.runBatch();
     await harness.clock.advance(500);
-    for (const id of harness.open.keys()) await harness.remove(id); // the other host has their results
+    for (const id of harness.open.keys()) await harness.removeJob(id); // the other host has their results
     harness.open.clear();
     harness.isLeased = false;
     feeder.wake();
@@ -154,7 +154,7 @@ describe('A batch', () => {
       await harness.add(seven.map(withId), cause === 'expired' ? { expiresAt: now + 700 } : {}),
       harness.parts,
     );
-    const run = feeder.run();
+    const run = feeder.runBatch();
     await settled();
     expect(harness.open.size).toBe(3);
     if (cause === 'canceled') feeder.cancel(now);
@@ -163,7 +163,7 @@ describe('A batch', () => {
     const { out, err } = await harness.results();
     const ended = seven.map((line, index) => `${cause} ${index < 3 ? withId(line) : line}`);
     expect([out, err.toSorted()]).toEqual([[], ended.toSorted()]);
-    expect(await harness.store.find('out', 'key ada')).toBeNull();
+    expect(await harness.store.findFile('out', 'key ada')).toBeNull();
     expect([harness.submitted.length, harness.open.size]).toEqual([3, 0]);
   });
 
@@ -171,7 +171,7 @@ describe('A batch', () => {
     const harness = new BatchHarness();
     harness.hasWorker = false;
     const feeder = new BatchFeeder(await harness.add(['one', 'two'], { total: 3 }), harness.parts);
-    const run = feeder.run();
+    const run = feeder.runBatch();
     await harness.clock.advance(2000);
     expect(harness.submitted).toEqual([]);
     harness.hasWorker = true;
@@ -186,7 +186,7 @@ describe('A batch', () => {
   it('ends without a result if it was removed', async () => {
     const harness = new BatchHarness();
     const feeder = new BatchFeeder(await harness.add(['one']), harness.parts);
-    const run = feeder.run();
+    const run = feeder.runBatch();
     await settled();
     await harness.store.removeBatch('batch');
     harness.end();
@@ -202,7 +202,7 @@ describe('A batch', () => {
     const lines = [...short, ...seven.map(long(mib))];
     const feeder = new BatchFeeder(await harness.add(lines, { cancelAt: harness.clock.now() }), harness.parts);
     harness.hasWorker = true;
-    await feeder.run();
+    await feeder.runBatch();
     expect(harness.mostEnded).toBe(100);
     expect(harness.lastEnded).toBeLessThan(seven.length); // these lines together are longer than a step
     const { err } = await harness.results();
@@ -249,10 +249,10 @@ describe('A batch', () => {
         throw new RelayError('concurrency_limited', 'full', { retryAfterSeconds: 5 });
       };
       const feeder = new BatchFeeder(await harness.add(['one', 'two']), harness.parts);
-      const run = feeder.run();
+      const run = feeder.runBatch();
       await settled();
       expect(feeder.isSending((await stored(harness)).progress.open[0]?.jobId ?? '')).toBe(true);
-      if (how === 'stopped') feeder.stop();
+      if (how === 'stopped') feeder.stopBatch();
       else feeder.cancel(harness.clock.now());
       await run; // the clock stands still
       expect(harness.outcomes).toEqual(how === 'stopped' ? [] : ['canceled', 'canceled']);
@@ -268,9 +268,9 @@ describe('A batch', () => {
       return call();
     };
     const feeder = new BatchFeeder(await harness.add([long(2 * mib)('one')]), { ...harness.parts, inTurn });
-    const run = feeder.run();
+    const run = feeder.runBatch();
     await asked.promise;
-    feeder.stop();
+    feeder.stopBatch();
     turn.resolve();
     await run;
     expect(harness.submitted).toEqual([]);
@@ -284,12 +284,12 @@ describe('A batch', () => {
       throw new RelayError('concurrency_limited', 'full', { retryAfterSeconds: 5 });
     };
     const feeder = new BatchFeeder(await harness.add(seven.map(long(3 * mib))), harness.parts);
-    const run = feeder.run();
+    const run = feeder.runBatch();
     await settled(200);
     await harness.clock.advance(4000);
     await settled(200);
     expect(tries).toBe(1);
-    feeder.stop();
+    feeder.stopBatch();
     await run;
   });
 
@@ -304,7 +304,7 @@ describe('A batch', () => {
 
 function endedAnswer(id: string, text: string) {
   const log = new AnswerLog();
-  log.add(text);
+  log.addText(text);
   return { job: backgroundView({ id }), end: jobDone({ text: null }), text: log };
 }
 
@@ -312,7 +312,7 @@ describe('The answer of a job on the same host', () => {
   async function running(lines: readonly string[]) {
     const harness = new BatchHarness();
     const feeder = new BatchFeeder(await harness.add(lines), harness.parts);
-    const run = feeder.run();
+    const run = feeder.runBatch();
     run.catch(() => {}); // some tests let it fail
     await settled();
     return { harness, feeder, run, open: [...harness.open] };
@@ -331,7 +331,7 @@ describe('The answer of a job on the same host', () => {
   });
 
   it.each([
-    ['the service stops', (feeder: BatchFeeder) => feeder.stop()],
+    ['the service stops', (feeder: BatchFeeder) => feeder.stopBatch()],
     [
       'another host has the batch',
       (feeder: BatchFeeder, harness: BatchHarness) => {
@@ -349,7 +349,7 @@ describe('The answer of a job on the same host', () => {
     [
       'its job cannot be removed',
       (_: BatchFeeder, harness: BatchHarness) => {
-        harness.remove = () => Promise.reject(storeUnavailable());
+        harness.removeJob = () => Promise.reject(storeUnavailable());
         harness.hasWorker = true;
       },
     ],
@@ -368,7 +368,7 @@ describe('The answer of a job on the same host', () => {
   it('is stored with its job if its line is not open, because the line would never be written', async () => {
     const { feeder, run } = await running(['one']);
     expect(await Promise.race([feeder.takeAnswer(endedAnswer('earlier', 'x')), settled(50)])).toBe(false);
-    feeder.stop();
+    feeder.stopBatch();
     await run;
   });
 
@@ -381,6 +381,6 @@ describe('The answer of a job on the same host', () => {
     harness.hasWorker = true;
     feeder.wake();
     expect(await taken).toBe(true);
-    feeder.stop();
+    feeder.stopBatch();
   });
 });

@@ -23,10 +23,10 @@ async function harnessWith(maxLines = 100, maxJobs = 1000) {
   const batches = new Batches(parts, { maxLines, maxJobs, ttlMs: 30 * dayMs });
   const add = async (lines: readonly string[], client: ClientText = 'key ada', api: BatchApi = 'chat') => {
     const purpose = api === 'messages' ? 'message_batch' : 'batch';
-    const id = await files.create({ client, purpose, name: 'a', mediaType: '' });
-    await files.append(id, client, Buffer.from(lines.join('\n')));
-    await files.complete({ id, client, purpose, lines: lines.length, ttlMs: null });
-    return batches.create({ client, caller, api, inputFile: id, metadata: null });
+    const id = await files.createFile({ client, purpose, name: 'a', mediaType: '' });
+    await files.appendPiece(id, client, Buffer.from(lines.join('\n')));
+    await files.completeFile({ id, client, purpose, lines: lines.length, ttlMs: null });
+    return batches.createBatch({ client, caller, api, inputFile: id, metadata: null });
   };
   const round = async () => {
     await clock.advance(1000);
@@ -49,14 +49,14 @@ describe('Batches', () => {
     await add(Array(1000).fill(''));
     await expect(add(Array(1000).fill(''))).rejects.toMatchObject({ code: 'payload_too_large' });
     await add(['a'], 'key bob');
-    expect((await files.list({ client: 'key ada', after: null, limit: 9, isAscending: true }, null)).files.length).toBe(
-      3,
-    );
+    expect(
+      (await files.listFiles({ client: 'key ada', after: null, limit: 9, isAscending: true }, null)).files.length,
+    ).toBe(3);
   });
 
   it('run one after the other for each client, and beside those of other clients', async () => {
     const { harness, batches, add, round } = await harnessWith();
-    batches.start();
+    batches.startBatches();
     const ids = [await add(['a1', 'a2']), await add(['b1'], 'key ada/bob'), await add(['c1'], 'key bob')].map(
       ({ id }) => id,
     );
@@ -84,7 +84,7 @@ describe('Batches', () => {
 
   it('that wait are cancelled at once', async () => {
     const { batches, add, harness, round } = await harnessWith();
-    batches.start();
+    batches.startBatches();
     await add(['a1']);
     const { id } = await add(['b1', 'b2']);
     await settled();
@@ -97,7 +97,7 @@ describe('Batches', () => {
 
   it('go on with the stored progress after a failure of the store', async () => {
     const { batches, add, harness, round } = await harnessWith();
-    batches.start();
+    batches.startBatches();
     const { id } = await add(['a1', 'a2']);
     const advance = harness.store.advance.bind(harness.store);
     let failures = 2;
@@ -115,7 +115,7 @@ describe('Batches', () => {
     const leaseBatches = harness.store.leaseBatches.bind(harness.store);
     const defect = new TypeError('a defect');
     harness.store.leaseBatches = () => Promise.reject(defect);
-    batches.start();
+    batches.startBatches();
     await settled();
     expect(harness.failures).toEqual([defect]);
     harness.store.leaseBatches = leaseBatches;
@@ -129,9 +129,9 @@ describe('Batches', () => {
     await add(['a1']);
     await round();
     expect(harness.submitted).toEqual([]);
-    batches.start();
+    batches.startBatches();
     await settled();
-    batches.stop();
+    batches.stopBatches();
     await add(['b1'], 'key bob');
     await round();
     expect(harness.submitted).toEqual(['a1']);
@@ -151,7 +151,7 @@ describe('Batches', () => {
       });
       return { refused: null };
     };
-    batches.start();
+    batches.startBatches();
     await add(['a1']);
     await settled();
     const [jobId = ''] = jobIds;
@@ -172,30 +172,32 @@ describe('Batches', () => {
     await expect(add(['3', '4'])).rejects.toThrow(/MODEL_API_MAX_BATCH_LINES/);
     await expect(add(['3', '4'], 'key ada/bob')).rejects.toThrow(/MODEL_API_MAX_BATCH_LINES/);
     await expect(add([])).rejects.toThrow(/at least one line/);
-    const id = await files.create({ client: 'key ada', purpose: 'user_data', name: 'a', mediaType: '' });
-    await files.complete({ id, client: 'key ada', purpose: 'user_data', lines: 0, ttlMs: null });
+    const id = await files.createFile({ client: 'key ada', purpose: 'user_data', name: 'a', mediaType: '' });
+    await files.completeFile({ id, client: 'key ada', purpose: 'user_data', lines: 0, ttlMs: null });
     const order = { caller, api: 'chat', inputFile: id, metadata: null } as const;
-    await expect(batches.create({ ...order, client: 'key ada' })).rejects.toThrow(/purpose batch/);
-    await expect(batches.create({ ...order, client: 'key bob' })).rejects.toMatchObject({ code: 'not_found' });
+    await expect(batches.createBatch({ ...order, client: 'key ada' })).rejects.toThrow(/purpose batch/);
+    await expect(batches.createBatch({ ...order, client: 'key bob' })).rejects.toMatchObject({ code: 'not_found' });
   });
 
   it('make room for new ones: the oldest that have ended, beyond a thousand', async () => {
     const { batches, harness, files } = await harnessWith();
     const { store } = harness;
-    const results = await files.create({ client: 'key ada', purpose: 'message_batch', name: 'a', mediaType: '' });
+    const results = await files.createFile({ client: 'key ada', purpose: 'message_batch', name: 'a', mediaType: '' });
     const ended = { ...batchOf('a').progress, status: 'ended', endedAt: 1 } as const;
     for (let count = 0; count < 1000; count++) {
       const kept =
         count === 0 ? ({ api: 'messages', inputFile: 'x', outputFile: results, errorFile: null } as const) : {};
       await store.addBatch(batchOf(`old ${count}`, { progress: ended, removeAt: Number.MAX_SAFE_INTEGER, ...kept }));
     }
-    const input = await files.create({ client: 'key ada', purpose: 'batch', name: 'a', mediaType: '' });
-    await files.complete({ id: input, client: 'key ada', purpose: 'batch', lines: 1, ttlMs: null });
-    await batches.create({ client: 'key ada', caller, api: 'chat', inputFile: input, metadata: null });
+    const input = await files.createFile({ client: 'key ada', purpose: 'batch', name: 'a', mediaType: '' });
+    await files.completeFile({ id: input, client: 'key ada', purpose: 'batch', lines: 1, ttlMs: null });
+    await batches.createBatch({ client: 'key ada', caller, api: 'chat', inputFile: input, metadata: null });
     await expect(batches.get('old 0', 'key ada')).rejects.toMatchObject({ code: 'not_found' });
-    expect(await store.find(results, 'key ada')).toBeNull();
+    expect(await store.findFile(results, 'key ada')).toBeNull();
     expect((await batches.get('old 1', 'key ada')).status).toBe('ended');
-    const page = await batches.list({ client: 'key ada', after: null, limit: 1000, isAscending: true }, ['chat']);
+    const page = await batches.listBatches({ client: 'key ada', after: null, limit: 1000, isAscending: true }, [
+      'chat',
+    ]);
     expect([page.batches.length, page.hasMore]).toEqual([100, true]);
   });
 
@@ -203,17 +205,17 @@ describe('Batches', () => {
     const { batches, files, harness } = await harnessWith();
     const ids: string[] = [];
     for (let count = 0; count < 999; count++)
-      ids.push(await files.create({ client: 'key ada', purpose: 'batch', name: 'a', mediaType: '' }));
+      ids.push(await files.createFile({ client: 'key ada', purpose: 'batch', name: 'a', mediaType: '' }));
     const inputFile = ids[0] ?? '';
-    await files.complete({ id: inputFile, client: 'key ada', purpose: 'batch', lines: 1, ttlMs: null });
-    const created = batches.create({ client: 'key ada', caller, api: 'chat', inputFile, metadata: null });
+    await files.completeFile({ id: inputFile, client: 'key ada', purpose: 'batch', lines: 1, ttlMs: null });
+    const created = batches.createBatch({ client: 'key ada', caller, api: 'chat', inputFile, metadata: null });
     await expect(created).rejects.toThrow(/MODEL_API_MAX_FILES/);
     expect((await harness.store.usageOf('key ada')).files).toBe(999);
   });
 
   it('end their runs before the store closes', async () => {
     const { batches, add, harness } = await harnessWith();
-    batches.start();
+    batches.startBatches();
     await add(['a1']);
     const advance = harness.store.advance.bind(harness.store);
     let isStored = false;
@@ -223,23 +225,23 @@ describe('Batches', () => {
       return advance(...args);
     };
     await settled();
-    batches.stop();
+    batches.stopBatches();
     expect(isStored).toBe(false);
-    await batches.idle();
+    await batches.untilIdle();
     expect([isStored, batches.running]).toEqual([true, 0]);
   });
 
   it('are removed with their results, when they have ended', async () => {
     const { batches, add, round, files, harness } = await harnessWith();
-    batches.start();
+    batches.startBatches();
     const { id } = await add(['one'], 'key ada', 'messages');
-    await expect(batches.remove(id, 'key ada')).rejects.toThrow(/has not ended/);
+    await expect(batches.removeBatch(id, 'key ada')).rejects.toThrow(/has not ended/);
     for (let count = 0; count < 4; count++) await round();
     const { outputFile } = await batches.get(id, 'key ada');
-    expect((await files.find(String(outputFile), 'key ada')).lines).toBe(1);
-    await batches.remove(id, 'key ada');
+    expect((await files.findFile(String(outputFile), 'key ada')).lines).toBe(1);
+    await batches.removeBatch(id, 'key ada');
     expect(await harness.store.usageOf('key ada')).toMatchObject({ files: 0, bytes: 0 });
     const page = { client: 'key ada' as const, after: null, limit: 5, isAscending: false };
-    expect(await batches.list(page, ['messages'])).toEqual({ batches: [], hasMore: false });
+    expect(await batches.listBatches(page, ['messages'])).toEqual({ batches: [], hasMore: false });
   });
 });

@@ -71,7 +71,7 @@ describe('A scanner of lines', () => {
     const byte = fc.constantFrom(0x0a, 0x0d, 0x20, 0x22, 0x5c, 0x61, 0x7b, 0x7d, 0xc3, 0xef);
     const property = fc.property(fc.array(byte, { maxLength: 60 }), fc.integer({ min: 1, max: 9 }), (bytes, size) => {
       const counter = new LineCounter();
-      counter.add(Buffer.from(bytes));
+      counter.addBytes(Buffer.from(bytes));
       const lines = linesIn(Buffer.from(bytes), size);
       expect(lines.length).toBe(counter.total());
       for (const [index, { start, end }] of lines.entries()) {

@@ -24,7 +24,7 @@ it('A failure in a batch is logged if it is a defect, and only then', () => {
 it('The answer of a line that another host has run is read from the store, unless its job is removed', async () => {
   const store = new MemoryJobs();
   const log = new AnswerLog();
-  log.add('x'.repeat(40_000));
+  log.addText('x'.repeat(40_000));
   await store.accept(acceptedJob('j1'));
   const background = { get: (id: string) => (id === 'here' ? {} : null) };
   const parts = { config: { maxConcurrent: 1, maxJobs: 1 }, host: {}, store: { jobs: store }, background };
@@ -34,14 +34,14 @@ it('The answer of a line that another host has run is read from the store, unles
     () => {},
   );
   const { client } = acceptedJob('j1').request;
-  expect(await jobs.find('j1', client)).toBeNull();
-  expect(await jobs.find('here', client)).toBeNull();
-  expect(await jobs.find('other', client)).toBe('missing');
-  await store.start('j1', 1);
-  await store.end('j1', { status: 'succeeded', endedAt: 2, end: jobDone({ text: null }) }, log);
-  const found = await jobs.find('j1', client);
+  expect(await jobs.findEndedLine('j1', client)).toBeNull();
+  expect(await jobs.findEndedLine('here', client)).toBeNull();
+  expect(await jobs.findEndedLine('other', client)).toBe('missing');
+  await store.startJob('j1', 1);
+  await store.endJob('j1', { status: 'succeeded', endedAt: 2, end: jobDone({ text: null }) }, log);
+  const found = await jobs.findEndedLine('j1', client);
   if (found === null || found === 'missing') throw new Error('the job has ended');
   expect([found.job.status, (await found.text()).length]).toEqual(['succeeded', 40_000]);
-  await jobs.remove('j1');
+  await jobs.removeJob('j1');
   await expect(found.text()).rejects.toMatchObject({ code: 'store_unavailable' });
 });

@@ -141,7 +141,7 @@ describe('A budget for one model', () => {
     expect(after.refusal('key ada', 'claude-opus-9')).toContain('1 of 1 tokens');
     const stored = await after.usage.report(null, { ...period, groups: ['client'], hasGroupUsage: true });
     expect(stored.map(({ client }) => client)).toEqual(['ada', 'ada/%opus']);
-    expect(await after.usage.purge('key ada/%opus')).toEqual({ usage: 1 });
+    expect(await after.usage.purgeClient('key ada/%opus')).toEqual({ usage: 1 });
   });
 
   it('for a model that no program has causes a warning', () => {

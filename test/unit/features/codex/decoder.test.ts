@@ -590,9 +590,9 @@ describe('A thought of codex', () => {
   it('is streamed piece by piece, with a blank line between the parts of its summary', () => {
     const thought = new CodexThought();
     const events = [
-      ...thought.add('summary', 0, 'Read'),
-      ...thought.add('summary', 0, 'ing'),
-      ...thought.add('summary', 1, 'Answering'),
+      ...thought.addPiece('summary', 0, 'Read'),
+      ...thought.addPiece('summary', 0, 'ing'),
+      ...thought.addPiece('summary', 1, 'Answering'),
       ...thought.complete(['Reading', 'Answering'], []),
     ];
     expect(events).toEqual([thoughtDelta('Read'), thoughtDelta('ing'), thoughtDelta('\n\nAnswering'), end]);
@@ -601,8 +601,8 @@ describe('A thought of codex', () => {
   it('is sent once if the program streams it in two forms', () => {
     const thought = new CodexThought();
     const events = [
-      ...thought.add('content', 0, 'Hm'),
-      ...thought.add('summary', 0, 'Thinking'),
+      ...thought.addPiece('content', 0, 'Hm'),
+      ...thought.addPiece('summary', 0, 'Thinking'),
       ...thought.complete([], []),
     ];
     expect(events).toEqual([thoughtDelta('Hm'), end]);
@@ -617,8 +617,8 @@ describe('A thought of codex', () => {
 
   it('starts afresh after another one', () => {
     const thought = new CodexThought();
-    thought.add('summary', 3, 'one');
+    thought.addPiece('summary', 3, 'one');
     thought.complete(['one'], []);
-    expect(thought.add('content', 0, 'two')).toEqual([thoughtDelta('two')]);
+    expect(thought.addPiece('content', 0, 'two')).toEqual([thoughtDelta('two')]);
   });
 });

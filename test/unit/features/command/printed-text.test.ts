@@ -3,7 +3,7 @@ import { processorMs } from '../../../support/processes/processor-time.js';
 
 function passedOn(chunks: readonly string[]): string[] {
   const answer = new PrintedText();
-  return chunks.map((chunk) => answer.add(chunk));
+  return chunks.map((chunk) => answer.addChunk(chunk));
 }
 
 const esc = '\u001b';
@@ -50,7 +50,7 @@ describe('Text without terminal sequences', () => {
   ])('is not slow for text full of %s', (_, piece) => {
     const answer = new PrintedText();
     const begunMs = processorMs();
-    for (let round = 0; round < 20; round++) answer.add(`${piece.repeat(50_000)}.`);
+    for (let round = 0; round < 20; round++) answer.addChunk(`${piece.repeat(50_000)}.`);
     expect(processorMs() - begunMs).toBeLessThan(2000);
   });
 });

@@ -17,7 +17,7 @@ async function answered(answers: readonly string[], more: Partial<JobRequest>, e
       return { ...turnEnd, ...end };
     },
   });
-  harness.schemas.read = async (schema, text) => check({ schema, text });
+  harness.schemas.readValue = async (schema, text) => check({ schema, text });
   const events = await all(harness.run({ isStreamed: true, chain: { before: 'a', asked: 'b' }, ...more }));
   await harness.expectTidy();
   return { text: textOf(events), calls: callsOf(events), end: endOf(events), turns };

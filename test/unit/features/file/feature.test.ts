@@ -60,7 +60,7 @@ describe('A model CLI whose adapter is in a file', () => {
     const { url = '', headers } = open ?? {};
     const response = await fetch(url, { method: 'POST', body: 'hello', ...(headers && { headers }) });
     expect([await response.json(), bodies]).toEqual([{ ok: true }, ['hello']]);
-    await callbacks?.close();
+    await callbacks?.closePort();
   });
 
   it('is a configuration fault if the file contains no valid adapter', async () => {

@@ -2,7 +2,7 @@ import { LineCounter } from '../../../../src/features/files/line-counter.js';
 
 function countIn(...pieces: readonly string[]): number {
   const counter = new LineCounter();
-  for (const piece of pieces) counter.add(Buffer.from(piece));
+  for (const piece of pieces) counter.addBytes(Buffer.from(piece));
   return counter.total();
 }
 

@@ -26,9 +26,9 @@ async function fileIn(
   owner: ClientText = client,
   ttlMs: number | null = null,
 ): Promise<string> {
-  const id = await files.create({ client: owner, purpose: 'user_data', name: 'a.txt', mediaType: 'text/plain' });
-  if (text !== '') await files.append(id, owner, Buffer.from(text));
-  await files.complete({ id, client: owner, purpose: 'user_data', lines: 0, ttlMs });
+  const id = await files.createFile({ client: owner, purpose: 'user_data', name: 'a.txt', mediaType: 'text/plain' });
+  if (text !== '') await files.appendPiece(id, owner, Buffer.from(text));
+  await files.completeFile({ id, client: owner, purpose: 'user_data', lines: 0, ttlMs });
   return id;
 }
 
@@ -36,16 +36,16 @@ describe('Stored files', () => {
   it('are off by choice, with an error that names the variable', async () => {
     const { files } = filesWith({ MODEL_API_FILES: 'off' });
     await expect(fileIn(files, 'x')).rejects.toThrow(/MODEL_API_FILES is off/);
-    await expect(files.find('file-x', client)).rejects.toMatchObject({ code: 'not_found' });
+    await expect(files.findFile('file-x', client)).rejects.toMatchObject({ code: 'not_found' });
   });
 
   it('leave in memory as much to other clients as each takes, and expire after a day', async () => {
     const mebi = 1024 ** 2;
     const { files, clock } = filesWith({ MODEL_API_FILES: 'store', MODEL_API_FILES_MB: 512 * mebi });
     const filled = async (owner: ClientText) => {
-      const id = await files.create({ client: owner, purpose: 'batch', name: 'a', mediaType: 'text/plain' });
+      const id = await files.createFile({ client: owner, purpose: 'batch', name: 'a', mediaType: 'text/plain' });
       for (let count = 0; ; count++) {
-        const fault = await files.append(id, owner, Buffer.alloc(mebi)).catch((error: Error) => error);
+        const fault = await files.appendPiece(id, owner, Buffer.alloc(mebi)).catch((error: Error) => error);
         if (fault instanceof Error) return { id, count, fault };
       }
     };
@@ -56,12 +56,12 @@ describe('Stored files', () => {
     expect(counts).toEqual([64, 32, 16, 8]);
     expect(await files.hasRoom('key ada')).toBe(false);
     expect(await files.hasRoom('key joe')).toBe(true);
-    await files.remove(first.id, 'key ada');
+    await files.removeFile(first.id, 'key ada');
     const id = await fileIn(files, 'x', 'key joe', 9 * dayMs);
-    expect((await files.find(id, 'key joe')).expiresAt).toBe(clock.now() + dayMs);
+    expect((await files.findFile(id, 'key joe')).expiresAt).toBe(clock.now() + dayMs);
     const { files: unlimited } = filesWith({ MODEL_API_FILES_MB: 999 * mebi });
-    const whole = await unlimited.create({ client, purpose: 'batch', name: 'a', mediaType: 'text/plain' });
-    for (let count = 0; count < 200; count++) await unlimited.append(whole, client, Buffer.alloc(mebi));
+    const whole = await unlimited.createFile({ client, purpose: 'batch', name: 'a', mediaType: 'text/plain' });
+    for (let count = 0; count < 200; count++) await unlimited.appendPiece(whole, client, Buffer.alloc(mebi));
   });
 
   it('are limited in number and bytes for a key and all its sub-clients', async () => {
@@ -71,7 +71,7 @@ describe('Stored files', () => {
     await fileIn(files, '12');
     await expect(fileIn(files, '')).rejects.toThrow(/MODEL_API_MAX_FILES/);
     await fileIn(files, '1234567890', 'key bob');
-    await files.remove(id, client);
+    await files.removeFile(id, client);
     await fileIn(files, '12345678');
   });
 
@@ -79,20 +79,24 @@ describe('Stored files', () => {
     const { files } = filesWith();
     const id = await fileIn(files, 'abc');
     for (const owner of [client, 'key bob'] as const)
-      await expect(files.append(id, owner, Buffer.from('d'))).rejects.toMatchObject({ code: 'not_found' });
-    for (const attempt of [files.find(id, 'key bob'), files.remove(id, 'key bob'), files.read(id, 'key bob', 0)])
+      await expect(files.appendPiece(id, owner, Buffer.from('d'))).rejects.toMatchObject({ code: 'not_found' });
+    for (const attempt of [
+      files.findFile(id, 'key bob'),
+      files.removeFile(id, 'key bob'),
+      files.readPiece(id, 'key bob', 0),
+    ])
       await expect(attempt).rejects.toMatchObject({ code: 'not_found' });
-    expect(String(await files.read(id, client, 1))).toBe('bc');
+    expect(String(await files.readPiece(id, client, 1))).toBe('bc');
   });
 
   it('expire after the requested time, at most after the longest', async () => {
     const { files, store, clock } = filesWith();
     const [short, long] = [await fileIn(files, 'a', client, dayMs), await fileIn(files, 'b', client, 90 * dayMs)];
     await clock.advance(dayMs);
-    await expect(files.find(short, client)).rejects.toMatchObject({ code: 'not_found' });
-    expect((await files.find(long, client)).expiresAt).toBe(clock.now() + 29 * dayMs);
-    await store.expire(clock.now(), 0);
-    const { files: left } = await files.list({ client, after: null, limit: 9, isAscending: true }, null);
+    await expect(files.findFile(short, client)).rejects.toMatchObject({ code: 'not_found' });
+    expect((await files.findFile(long, client)).expiresAt).toBe(clock.now() + 29 * dayMs);
+    await store.expireFiles(clock.now(), 0);
+    const { files: left } = await files.listFiles({ client, after: null, limit: 9, isAscending: true }, null);
     expect(left.map(({ id }) => id)).toEqual([long]);
   });
 
@@ -101,18 +105,18 @@ describe('Stored files', () => {
     const id = await fileIn(files, 'a', client, dayMs);
     await store.addBatch(batchOf('batch', { inputFile: id }));
     await clock.advance(2 * dayMs);
-    await store.expire(clock.now(), 0);
-    expect(String(await files.read(id, client, 0))).toBe('a');
+    await store.expireFiles(clock.now(), 0);
+    expect(String(await files.readPiece(id, client, 0))).toBe('a');
     await store.removeBatch('batch');
-    await expect(files.find(id, client)).rejects.toMatchObject({ code: 'not_found' });
+    await expect(files.findFile(id, client)).rejects.toMatchObject({ code: 'not_found' });
   });
 
   it('cannot be removed while a batch uses them', async () => {
     const { files, store } = filesWith();
     const id = await fileIn(files, 'a');
     await store.addBatch(batchOf('batch', { inputFile: id }));
-    await expect(files.remove(id, client)).rejects.toThrow(/in use by batch/);
+    await expect(files.removeFile(id, client)).rejects.toThrow(/in use by batch/);
     await store.removeBatch('batch');
-    await files.remove(id, client);
+    await files.removeFile(id, client);
   });
 });

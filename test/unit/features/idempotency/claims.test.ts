@@ -12,10 +12,10 @@ function open(differences: Partial<AnswerStore> = {}) {
   const store: AnswerStore = {
     claimOrFind: (...asked) => memory.claimOrFind(...asked),
     keep: (...kept) => memory.keep(...kept),
-    read: (...asked) => memory.read(...asked),
+    readAnswer: (...asked) => memory.readAnswer(...asked),
     readById: (...asked) => memory.readById(...asked),
-    release: () => {},
-    expire: (at) => memory.expire(at),
+    releaseKey: () => {},
+    expireAnswers: (at) => memory.expireAnswers(at),
     ...differences,
   };
   return new ClaimingRequests(store);
@@ -87,7 +87,7 @@ describe('An idempotency key', () => {
 
   it('is released in the store only if there is no answer', async () => {
     const released: string[] = [];
-    const requests = open({ release: ({ key }) => void released.push(key) });
+    const requests = open({ releaseKey: ({ key }) => void released.push(key) });
     await requests.answer('answered', 'so');
     await (await requests.send('left')).leave();
     expect(released).toEqual(['left']);

@@ -45,7 +45,7 @@ function claimed(headers: Record<string, string> = {}, hasStarted = true, isKept
       const recorded: boolean[] = [];
       await idempotent.once(hasStarted ? 'plain' : 'background', async () => {
         for (const { status, begun = [], last } of answers) {
-          for (const piece of begun) idempotent.add(piece);
+          for (const piece of begun) idempotent.addPiece(piece);
           recorded.push((await idempotent.record(status, type, last)) === null);
         }
       });

@@ -27,10 +27,10 @@ function open(
   return keyedRoutes(run, {
     claimOrFind: (...asked) => memory.claimOrFind(...asked),
     keep: (...kept) => memory.keep(...kept),
-    read: (...asked) => memory.read(...asked),
+    readAnswer: (...asked) => memory.readAnswer(...asked),
     readById: (...asked) => memory.readById(...asked),
-    release: () => memory.release(),
-    expire: (at) => memory.expire(at),
+    releaseKey: () => memory.releaseKey(),
+    expireAnswers: (at) => memory.expireAnswers(at),
     ...store,
   });
 }

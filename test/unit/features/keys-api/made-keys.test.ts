@@ -136,12 +136,12 @@ describe('A file of keys that was damaged at the start', () => {
       expect(log.entries.map(({ event }) => event)).toEqual(['keys_rejected']);
       expect(clients.hasAccess(lab, 0)).toBe(true); // otherwise its jobs would be cancelled
       await expect(keys.make(root, 'new', {})).rejects.toMatchObject({ code: 'store_unavailable' });
-      await expect(keys.remove(root, 'lab')).rejects.toMatchObject({ code: 'store_unavailable' });
+      await expect(keys.removeKey(root, 'lab')).rejects.toMatchObject({ code: 'store_unavailable' });
       await rm(path, { recursive: true });
       await writeFile(path, text);
       await keys.refresh();
       expect([clients.hasDigest(digestOf(key)), fileFaults.counts.made_keys]).toEqual([true, 0]);
-      await keys.remove(root, 'lab');
+      await keys.removeKey(root, 'lab');
       expect([clients.hasDigest(digestOf(key)), clients.hasAccess(lab, 0)]).toEqual([false, false]);
     },
   );
@@ -169,8 +169,8 @@ describe('A key that an administrator makes', () => {
     expect((await stat(join(path, '..'))).mode & 0o777).toBe(0o700);
     expect(sent).toEqual([['root', 'lab']]);
     expect(records).toEqual([{ act: 'key_made', by: 'key root', target: made.client, request_id: 'request-1' }]);
-    expect(JSON.stringify(keys.list(root))).not.toContain(digestOf(made.key));
-    expect(keys.list(root).map(({ name, source }) => [name, source])).toEqual([
+    expect(JSON.stringify(keys.listKeys(root))).not.toContain(digestOf(made.key));
+    expect(keys.listKeys(root).map(({ name, source }) => [name, source])).toEqual([
       ['root', 'operator'],
       ['lab', 'http'],
     ]);
@@ -181,7 +181,7 @@ describe('A key that an administrator makes', () => {
     const acts = [
       () => keys.make(root, 'lab', {}),
       () => keys.rotate(root, 'lab', null),
-      () => keys.remove(root, 'lab'),
+      () => keys.removeKey(root, 'lab'),
     ];
     for (const [index, act] of acts.entries()) {
       const known = withResolvers();
@@ -211,7 +211,7 @@ describe('A key that an administrator makes', () => {
     await keys.rotate(root, 'lab', null);
     expect([key, rotated.key].map((each) => clients.hasDigest(digestOf(each)))).toEqual([false, false]);
     expect(await stored()).toEqual(clients.added);
-    await keys.remove(root, 'lab');
+    await keys.removeKey(root, 'lab');
     expect([await stored(), clients.keyNames]).toEqual([[], ['root']]);
     expect(records.map(({ act }) => act)).toEqual([
       ...['key_made', 'key_changed', 'key_rotated', 'key_changed', 'key_rotated', 'key_removed'],
@@ -283,7 +283,7 @@ describe('A person with the option own_keys', () => {
       ...{ rate: '30/60', weight: 2, tokens: '50/day' },
     });
     await expect(keys.make(ada, 'third', {})).rejects.toMatchObject({ code: 'forbidden' });
-    await keys.remove(ada, 'laptop');
+    await keys.removeKey(ada, 'laptop');
     expect(await keys.make(ada, 'third', {})).toMatchObject({ name: 'third' });
   });
 
@@ -336,7 +336,7 @@ describe('A person with the option own_keys', () => {
     expect(records).toHaveLength(30);
     await keys.make(eve, 'tablet', {});
     await keys.rotate(root, 'laptop', null);
-    await keys.remove(ada, 'laptop');
+    await keys.removeKey(ada, 'laptop');
     await clock.advance(3_600_000);
     await keys.make(ada, 'phone', {});
     expect(records).toHaveLength(34);
@@ -345,12 +345,12 @@ describe('A person with the option own_keys', () => {
   it('sees and changes only own keys', async () => {
     const { keys, clients } = await createKeys(`${line}\nsso:eve:own_keys=1`);
     await keys.make(ada, 'laptop', {});
-    expect(keys.list(ada).map(({ name }) => name)).toEqual(['laptop']);
-    expect(keys.list(eve)).toEqual([]);
+    expect(keys.listKeys(ada).map(({ name }) => name)).toEqual(['laptop']);
+    expect(keys.listKeys(eve)).toEqual([]);
     const noSuchKey = { code: 'not_found' };
     for (const name of ['laptop', 'root', 'nothing']) {
       await expect(keys.change(eve, name, {})).rejects.toMatchObject(noSuchKey);
-      await expect(keys.remove(eve, name)).rejects.toMatchObject(noSuchKey);
+      await expect(keys.removeKey(eve, name)).rejects.toMatchObject(noSuchKey);
       await expect(keys.rotate(eve, name, null)).rejects.toMatchObject(noSuchKey);
     }
     expect(clients.keyNames).toEqual(['root', 'laptop']);
@@ -366,7 +366,7 @@ describe('A name that is given again', () => {
       made.push(clientText.parse((await keys.make(by, 'laptop', {})).client));
       await keys.rotate(by, 'laptop', null);
       expect(clients.added[0]?.client).toBe(made.at(-1));
-      await keys.remove(by, 'laptop');
+      await keys.removeKey(by, 'laptop');
     }
     expect(new Set(made).size).toBe(4);
     expect(made.map((each) => holderOf(each))).toEqual(['sso ada', 'sso eve', made[2], 'sso ada']);
@@ -391,7 +391,7 @@ describe('A name that is given again', () => {
         [digestOf(key), client],
       ]),
     );
-    await keys.remove(ada, 'lab');
+    await keys.removeKey(ada, 'lab');
     expect(clients.keyClients).toEqual(['key root', 'key lab']);
   });
 });
@@ -442,7 +442,7 @@ describe('Keys of several hosts', () => {
     await south.keys.refresh();
     expect(south.sent).toHaveLength(1);
     await south.keys.change(root, 'lab', { weight: '2' });
-    await north.keys.remove(root, 'lab');
+    await north.keys.removeKey(root, 'lab');
     await expect(south.keys.rotate(root, 'lab', null)).rejects.toMatchObject({ code: 'not_found' });
   });
 
@@ -472,13 +472,13 @@ describe('Keys of several hosts', () => {
     for (const fault of [storeUnavailable(), new Error('is damaged'), new Error('is damaged')]) {
       shared.fault = fault;
       await north.keys.refresh();
-      await expect(north.keys.remove(root, 'lab')).rejects.toMatchObject({ code: 'store_unavailable' });
+      await expect(north.keys.removeKey(root, 'lab')).rejects.toMatchObject({ code: 'store_unavailable' });
       expect(north.clients.hasDigest(digestOf(key))).toBe(true);
     }
     expect(north.records).toHaveLength(1);
     expect(north.log.events.filter((event) => event === 'keys_rejected')).toHaveLength(1);
     shared.fault = null;
-    await north.keys.remove(root, 'lab');
+    await north.keys.removeKey(root, 'lab');
     expect(north.clients.hasDigest(digestOf(key))).toBe(false);
   });
 });
@@ -496,7 +496,7 @@ describe('A key whose record is damaged', () => {
     await mkdir(join(path, '..'));
     await writeFile(path, textOf(damaged, rowOf('desk'), 7));
     await keys.refresh();
-    expect([log.events, keys.list(root).map(({ name }) => name)]).toEqual([
+    expect([log.events, keys.listKeys(root).map(({ name }) => name)]).toEqual([
       ['keys_rejected'],
       ['root', 'lab', 'desk', 'damaged-3'],
     ]);
@@ -505,7 +505,7 @@ describe('A key whose record is damaged', () => {
     await expect(keys.make(root, 'lab', {})).rejects.toThrow('another key already has the name lab');
     await keys.change(root, 'desk', { weight: '2' });
     expect(JSON.parse(await readFile(path, 'utf8')).keys).toMatchObject([damaged, { name: 'desk' }, 7]);
-    for (const name of ['lab', 'damaged-3']) await keys.remove(root, name);
+    for (const name of ['lab', 'damaged-3']) await keys.removeKey(root, name);
     expect((await stored()).map(({ name, weight }) => [name, weight])).toEqual([['desk', 2]]);
     expect(log.events.filter((event) => event === 'keys_rejected')).toHaveLength(2);
   });
@@ -534,13 +534,13 @@ describe('Nobody else', () => {
     async (by) => {
       const { keys } = await createKeys();
       await expect(keys.make(by, 'x', {})).rejects.toMatchObject({ code: 'forbidden' });
-      expect(() => keys.list(by)).toThrow('this needs the scope admin');
+      expect(() => keys.listKeys(by)).toThrow('this needs the scope admin');
     },
   );
 
   it('changes a key of the operator', async () => {
     const { keys } = await createKeys();
-    await expect(keys.remove(root, 'root')).rejects.toMatchObject({ code: 'forbidden' });
+    await expect(keys.removeKey(root, 'root')).rejects.toMatchObject({ code: 'forbidden' });
     await expect(keys.rotate(root, 'root', null)).rejects.toMatchObject({ code: 'forbidden' });
   });
 });

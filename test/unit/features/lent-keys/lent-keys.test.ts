@@ -176,8 +176,8 @@ describe('A lent key', () => {
     const digest = rightsOf(first.key)?.digest ?? null;
     await expect(lent.lend({ ...borrower, digest, seconds: 60 })).rejects.toMatchObject({ code: 'forbidden' });
     expect(() => lent.list(borrower)).toThrow(expect.objectContaining({ code: 'forbidden' }));
-    await expect(lent.end({ ...borrower, id: second.id })).rejects.toMatchObject({ code: 'not_found' });
-    expect(await lent.end({ ...borrower, id: 'current' })).toEqual({ id: first.id });
+    await expect(lent.endKey({ ...borrower, id: second.id })).rejects.toMatchObject({ code: 'not_found' });
+    expect(await lent.endKey({ ...borrower, id: 'current' })).toEqual({ id: first.id });
     expect([rightsOf(first.key), rightsOf(second.key)?.lentId]).toEqual([undefined, second.id]);
   });
 });
@@ -209,7 +209,7 @@ describe('Lending', () => {
     const { lent, lend } = await createKeys();
     for (let index = 0; index < lendingRate.maxRequests; index++) {
       const { id } = await lend();
-      await lent.end({ by: actor('key ada'), lentId: null, id });
+      await lent.endKey({ by: actor('key ada'), lentId: null, id });
     }
     await expect(lend()).rejects.toMatchObject({ code: 'rate_limited' });
   });
@@ -228,9 +228,9 @@ describe('Lending', () => {
       { by: actor('key root', true), lentId: null },
     ];
     expect([idsOf(lent.list(byAda)), idsOf(lent.list(byRoot))]).toEqual([[own.id], [own.id, other.id]]);
-    await expect(lent.end({ ...byAda, id: other.id })).rejects.toMatchObject({ code: 'not_found' });
-    await expect(lent.end({ ...byAda, id: 'current' })).rejects.toMatchObject({ code: 'not_found' });
-    expect(await lent.end({ ...byRoot, id: own.id })).toEqual({ id: own.id });
+    await expect(lent.endKey({ ...byAda, id: other.id })).rejects.toMatchObject({ code: 'not_found' });
+    await expect(lent.endKey({ ...byAda, id: 'current' })).rejects.toMatchObject({ code: 'not_found' });
+    expect(await lent.endKey({ ...byRoot, id: own.id })).toEqual({ id: own.id });
   });
 
   it('goes on after the stored keys were damaged, which have ended', async () => {
@@ -249,13 +249,13 @@ function sharedTexts(): () => SharedText {
   return () => {
     let known = 0;
     return {
-      read: async (parse) => {
+      readText: async (parse) => {
         if ((current?.version ?? 0) === known) return null;
         const parsed = parse(current?.text ?? null);
         known = current?.version ?? 0;
         return parsed;
       },
-      write: async (text) => {
+      writeText: async (text) => {
         if ((current?.version ?? 0) !== known) return false;
         current = { text, version: ++known };
         return true;

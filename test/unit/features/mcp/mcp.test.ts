@@ -52,14 +52,14 @@ describe('The progress of a call', () => {
   it('increases with each notification and with the text, which it reports once a second', async () => {
     const { clock, format } = stream();
     const told = [
-      format.queued(3, 'slot'),
-      format.started(5),
-      format.write(textDelta('x'.repeat(100))),
-      format.write(textDelta('y')),
+      format.formatPosition(3, 'slot'),
+      format.formatStart(5),
+      format.formatEvent(textDelta('x'.repeat(100))),
+      format.formatEvent(textDelta('y')),
     ];
     expect(told.map((text) => notesIn(text)[0]?.progress)).toEqual([1, 2, 100, undefined]);
     await clock.advance(1000);
-    expect(notesIn(format.write(textDelta('z')))[0]).toMatchObject({
+    expect(notesIn(format.formatEvent(textDelta('z')))[0]).toMatchObject({
       progress: 102,
       message: expect.stringContaining('102'),
     });
@@ -68,7 +68,7 @@ describe('The progress of a call', () => {
   it('is sent again during silence, and also increases then', () => {
     const { format } = stream();
     expect(notesIn(format.ping?.() ?? '')).toMatchObject([{ progress: 1, message: 'the job waits' }]);
-    format.started(5);
+    format.formatStart(5);
     expect(notesIn(format.ping?.() ?? '')).toMatchObject([{ progress: 3, message: 'the model is working' }]);
   });
 });

@@ -75,15 +75,15 @@ describe('A stream of the Ollama API', () => {
     const stream = ollamaChatFormat(clock).stream(opening);
     const lines = linesOf(
       ...[
-        stream.write({ type: 'thought-delta', text: 'H' }),
-        stream.write({ type: 'thought-delta', text: 'm' }),
-        stream.write({ type: 'thought-end' }),
-        stream.write({ type: 'thought-end' }),
+        stream.formatEvent({ type: 'thought-delta', text: 'H' }),
+        stream.formatEvent({ type: 'thought-delta', text: 'm' }),
+        stream.formatEvent({ type: 'thought-end' }),
+        stream.formatEvent({ type: 'thought-end' }),
       ],
       ...[
-        stream.write({ type: 'thought-delta', text: 'Well' }),
-        stream.write({ type: 'thought-end', signature: 'proof' }),
-        stream.write(textDelta('Hi')),
+        stream.formatEvent({ type: 'thought-delta', text: 'Well' }),
+        stream.formatEvent({ type: 'thought-end', signature: 'proof' }),
+        stream.formatEvent(textDelta('Hi')),
       ],
     );
     const piece = (said: object) => ({ ...head, message: { role: 'assistant', content: '', ...said }, done: false });
@@ -93,7 +93,7 @@ describe('A stream of the Ollama API', () => {
 
   it('has the calls in a separate line before the last one', () => {
     const stream = ollamaChatFormat(clock).stream(opening);
-    const lines = linesOf(stream.end(told({ calls: [call], ending: 'tool-call', text: '' })));
+    const lines = linesOf(stream.formatEnd(told({ calls: [call], ending: 'tool-call', text: '' })));
     expect(lines).toMatchObject([
       { message: { content: '', tool_calls: [{ id: 'c1' }] }, done: false },
       { message: { content: '' }, done: true, done_reason: 'stop', ...counted },
@@ -102,8 +102,8 @@ describe('A stream of the Ollama API', () => {
 
   it('ends with an error line after a failure, and sends whitespace while it is idle', () => {
     const stream = ollamaGenerateFormat(clock).stream(opening);
-    const failed = stream.failure(new RelayError('timeout', 'took too long'));
-    expect(linesOf(stream.ping?.(), stream.write(textDelta('a')), stream.ping?.(), failed)).toEqual([
+    const failed = stream.formatFailure(new RelayError('timeout', 'took too long'));
+    expect(linesOf(stream.ping?.(), stream.formatEvent(textDelta('a')), stream.ping?.(), failed)).toEqual([
       { ...head, response: 'a', done: false },
       { error: 'took too long' },
     ]);

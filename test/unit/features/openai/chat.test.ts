@@ -35,13 +35,13 @@ describe('A chat completion', () => {
 
   it('streams thoughts before the text, separated by blank lines', () => {
     const stream = chatCompletionFormat(7, false).stream({ ...opening, hasThoughts: true });
-    const text = ['H', 'm'].map((piece) => stream.write({ type: 'thought-delta', text: piece }));
+    const text = ['H', 'm'].map((piece) => stream.formatEvent({ type: 'thought-delta', text: piece }));
     text.push(
-      stream.write({ type: 'thought-end' }),
-      stream.write({ type: 'thought-end' }),
-      stream.write({ type: 'thought-delta', text: 'Well' }),
+      stream.formatEvent({ type: 'thought-end' }),
+      stream.formatEvent({ type: 'thought-end' }),
+      stream.formatEvent({ type: 'thought-delta', text: 'Well' }),
     );
-    text.push(stream.write({ type: 'thought-end', signature: 'proof' }), stream.write(textDelta('Hi')));
+    text.push(stream.formatEvent({ type: 'thought-end', signature: 'proof' }), stream.formatEvent(textDelta('Hi')));
     expect(streamed(text.join(''))).toEqual([
       chunk({ reasoning_content: 'H' }),
       chunk({ reasoning_content: 'm' }),
@@ -98,7 +98,10 @@ describe('A streamed chat completion', () => {
   it('consists of chunks without event names', () => {
     const stream = chatCompletionFormat(7, false).stream(opening);
     const text =
-      stream.begin() + stream.write(textDelta('good ')) + stream.write(textDelta('day')) + stream.end(told());
+      stream.formatBegin() +
+      stream.formatEvent(textDelta('good ')) +
+      stream.formatEvent(textDelta('day')) +
+      stream.formatEnd(told());
     expect(streamed(text)).toEqual([
       chunk({ role: 'assistant', content: '' }),
       chunk({ content: 'good ' }),
@@ -110,7 +113,7 @@ describe('A streamed chat completion', () => {
 
   it('contains its usage if requested', () => {
     const stream = chatCompletionFormat(7, true).stream(opening);
-    expect(streamed(stream.end(told()))).toEqual([
+    expect(streamed(stream.formatEnd(told()))).toEqual([
       { ...chunk({}, 'stop'), usage: null },
       { ...chunk({}), choices: [], usage: toldUsage },
       'data: [DONE]',
@@ -120,18 +123,18 @@ describe('A streamed chat completion', () => {
   it('has each call with its index, and the input of a custom tool in one piece', () => {
     const stream = chatCompletionFormat(7, false).stream(withTools);
     const text = [
-      ...[stream.begin(), stream.write(textDelta('Well'))],
+      ...[stream.formatBegin(), stream.formatEvent(textDelta('Well'))],
       ...[
-        stream.write({ type: 'call-start', ...call }),
-        stream.write({ type: 'call-delta', text: '{"a"' }),
-        stream.write({ type: 'call-delta', text: ':1}' }),
+        stream.formatEvent({ type: 'call-start', ...call }),
+        stream.formatEvent({ type: 'call-delta', text: '{"a"' }),
+        stream.formatEvent({ type: 'call-delta', text: ':1}' }),
       ],
       ...[
-        stream.write({ type: 'call-start', ...custom }),
-        stream.write({ type: 'call-delta', text: '{"inp' }),
-        stream.write({ type: 'call-delta', text: 'ut":"ls"}' }),
+        stream.formatEvent({ type: 'call-start', ...custom }),
+        stream.formatEvent({ type: 'call-delta', text: '{"inp' }),
+        stream.formatEvent({ type: 'call-delta', text: 'ut":"ls"}' }),
       ],
-      stream.end(told({ ending: 'tool-call' })),
+      stream.formatEnd(told({ ending: 'tool-call' })),
     ].join('');
     const begun = { index: 0, id: 'c1', type: 'function', function: { name: 'f', arguments: '' } };
     expect(streamed(text)).toEqual([
@@ -149,16 +152,16 @@ describe('A streamed chat completion', () => {
 
   it('has an empty object for a call without input', () => {
     const stream = chatCompletionFormat(7, false).stream(withTools);
-    const text = stream.write({ type: 'call-start', ...call }) + stream.end(told({ ending: 'tool-call' }));
+    const text = stream.formatEvent({ type: 'call-start', ...call }) + stream.formatEnd(told({ ending: 'tool-call' }));
     expect(streamed(text)[1]).toEqual(chunk({ tool_calls: [{ index: 0, function: { arguments: '{}' } }] }));
   });
 
   it('has a legacy function call', () => {
     const stream = chatCompletionFormat(7, false, true).stream(withTools);
     const text =
-      stream.write({ type: 'call-start', ...call }) +
-      stream.write({ type: 'call-delta', text: '{}' }) +
-      stream.end(told({ ending: 'tool-call' }));
+      stream.formatEvent({ type: 'call-start', ...call }) +
+      stream.formatEvent({ type: 'call-delta', text: '{}' }) +
+      stream.formatEnd(told({ ending: 'tool-call' }));
     expect(streamed(text)).toEqual([
       chunk({ function_call: { name: 'f', arguments: '' } }),
       chunk({ function_call: { arguments: '{}' } }),
@@ -168,7 +171,7 @@ describe('A streamed chat completion', () => {
   });
 
   it('ends with its error', () => {
-    const failure = chatCompletionFormat(7, false).stream(opening).failure(new RelayError('timeout', 'too long'));
+    const failure = chatCompletionFormat(7, false).stream(opening).formatFailure(new RelayError('timeout', 'too long'));
     const error = { message: 'too long', type: 'api_error', code: 'timeout', param: null };
     expect(streamed(failure)).toEqual([{ error }]);
   });

@@ -121,7 +121,10 @@ describe('A streamed response', () => {
   it('consists of named and numbered events, with the whole text at the end', () => {
     const stream = responseFormat(frameOf(7)).stream(opening);
     const text =
-      stream.begin() + stream.write(textDelta('good ')) + stream.write(textDelta('day')) + stream.end(told());
+      stream.formatBegin() +
+      stream.formatEvent(textDelta('good ')) +
+      stream.formatEvent(textDelta('day')) +
+      stream.formatEnd(told());
     expect(streamed(text)).toEqual(
       numbered(...startEvents(), ...messageEvents('good ', 'day'), [
         'completed',
@@ -133,13 +136,13 @@ describe('A streamed response', () => {
   it('has an item for the text and one for each call, as they arrive', () => {
     const stream = responseFormat(frameOf(7)).stream(withTools);
     const text = [
-      stream.begin(),
-      stream.write(textDelta('Well')),
-      stream.write({ type: 'call-start', ...made }),
-      stream.write({ type: 'call-delta', text: '{}' }),
-      stream.write({ type: 'call-start', ...custom }),
-      stream.write({ type: 'call-delta', text: '{"input":"ls"}' }),
-      stream.end(told({ ...withTools, calls: [made, custom], ending: 'tool-call' })),
+      stream.formatBegin(),
+      stream.formatEvent(textDelta('Well')),
+      stream.formatEvent({ type: 'call-start', ...made }),
+      stream.formatEvent({ type: 'call-delta', text: '{}' }),
+      stream.formatEvent({ type: 'call-start', ...custom }),
+      stream.formatEvent({ type: 'call-delta', text: '{"input":"ls"}' }),
+      stream.formatEnd(told({ ...withTools, calls: [made, custom], ending: 'tool-call' })),
     ].join('');
     const parallel = { parallel_tool_calls: true };
     const ofCall = { item_id: 'fc_r1', output_index: 1 };
@@ -165,29 +168,31 @@ describe('A streamed response', () => {
   it('is one message if the model could call tools and does not', () => {
     const stream = responseFormat(frameOf(7)).stream(withTools);
     const parallel = { parallel_tool_calls: true };
-    const text = stream.begin() + stream.write(textDelta('good day')) + stream.end(told(withTools));
+    const text = stream.formatBegin() + stream.formatEvent(textDelta('good day')) + stream.formatEnd(told(withTools));
     const whole = completed([message('completed', part('good day'))], parallel);
     expect(streamed(text)).toEqual(
       numbered(...startEvents(parallel), ...messageEvents('good day'), ['completed', { response: whole }]),
     );
     const silent = responseFormat(frameOf(7)).stream(withTools);
-    const ended = streamed(silent.begin() + silent.end(told({ ...withTools, text: '', hasText: false }))) as Sent[];
+    const ended = streamed(
+      silent.formatBegin() + silent.formatEnd(told({ ...withTools, text: '', hasText: false })),
+    ) as Sent[];
     expect(ended.at(-1)?.response).toMatchObject({ output: [message('completed', part(''))] });
   });
 
   it('is incomplete if the model refuses', () => {
     const stream = responseFormat(frameOf(7)).stream(opening);
-    stream.begin();
-    const events = streamed(stream.end(told({ text: '', ending: 'refusal' })));
+    stream.formatBegin();
+    const events = streamed(stream.formatEnd(told({ text: '', ending: 'refusal' })));
     const details = { status: 'incomplete', incomplete_details: { reason: 'content_filter' } };
     expect(events.at(-1)).toMatchObject({ type: 'response.incomplete', sequence_number: 7, response: details });
   });
 
   it('ends with its error if it fails', () => {
     const stream = responseFormat(frameOf(7)).stream(opening);
-    stream.begin();
+    stream.formatBegin();
     const error = { message: 'too long', type: 'api_error', code: 'timeout', param: null };
-    expect(streamed(stream.failure(new RelayError('timeout', 'too long')))).toEqual([
+    expect(streamed(stream.formatFailure(new RelayError('timeout', 'too long')))).toEqual([
       { type: 'error', sequence_number: 4, error },
       {
         type: 'response.failed', // the only end of a failed response that codex recognizes
@@ -202,14 +207,14 @@ describe('A streamed response', () => {
     (mixed) => {
       const stream = responseFormat(frameOf(7)).stream(mixed);
       const types = (text: string) => (streamed(text) as Sent[]).map(({ type }) => type);
-      expect(types(stream.begin())).toEqual(['response.created', 'response.in_progress']);
+      expect(types(stream.formatBegin())).toEqual(['response.created', 'response.in_progress']);
       const failure = new RelayError('timeout', 'too long');
       const item = ['response.output_item.added', 'response.content_part.added'];
-      expect(types(stream.failure(failure))).toEqual([...item, 'error', 'response.failed']);
+      expect(types(stream.formatFailure(failure))).toEqual([...item, 'error', 'response.failed']);
       const later = responseFormat(frameOf(7)).stream(mixed);
-      later.begin();
-      later.write(textDelta('Well'));
-      expect(types(later.failure(failure))).toEqual(['error', 'response.failed']);
+      later.formatBegin();
+      later.formatEvent(textDelta('Well'));
+      expect(types(later.formatFailure(failure))).toEqual(['error', 'response.failed']);
     },
   );
 });
@@ -237,15 +242,15 @@ describe('A response with thoughts', () => {
   it('streams them with their summaries, as the same items', () => {
     const stream = responseFormat(frameOf(7)).stream(thinks);
     const text = [
-      stream.begin(),
-      stream.write({ type: 'thought-delta', text: 'H' }),
-      stream.write({ type: 'thought-delta', text: 'm' }),
-      stream.write({ type: 'thought-end', signature: 'proof' }),
-      stream.write(textDelta('good day')),
-      stream.write({ type: 'thought-end' }),
-      stream.write({ type: 'call-start', ...made }),
-      stream.write({ type: 'call-delta', text: '{}' }),
-      stream.end(told({ ...thinks, calls: [made], ending: 'tool-call', end: jobDone({ thoughts }) })),
+      stream.formatBegin(),
+      stream.formatEvent({ type: 'thought-delta', text: 'H' }),
+      stream.formatEvent({ type: 'thought-delta', text: 'm' }),
+      stream.formatEvent({ type: 'thought-end', signature: 'proof' }),
+      stream.formatEvent(textDelta('good day')),
+      stream.formatEvent({ type: 'thought-end' }),
+      stream.formatEvent({ type: 'call-start', ...made }),
+      stream.formatEvent({ type: 'call-delta', text: '{}' }),
+      stream.formatEnd(told({ ...thinks, calls: [made], ending: 'tool-call', end: jobDone({ thoughts }) })),
     ].join('');
     const ofPart = { item_id: 'rs_r1', output_index: 0, summary_index: 0 };
     const events = streamed(text) as Sent[];
@@ -272,10 +277,10 @@ describe('A response with thoughts', () => {
     const only = [{ text: 'Hm', at: 0, calls: 0 }];
     const said = (more: Partial<CompletedAnswer>) => {
       const stream = responseFormat(frameOf(7)).stream({ ...opening, hasThoughts: true });
-      stream.begin();
-      stream.write({ type: 'thought-delta', text: 'Hm' });
-      stream.write({ type: 'thought-end' });
-      return (streamed(stream.end(told({ text: '', hasText: false, ...more }))) as Sent[]).at(-1)?.response;
+      stream.formatBegin();
+      stream.formatEvent({ type: 'thought-delta', text: 'Hm' });
+      stream.formatEvent({ type: 'thought-end' });
+      return (streamed(stream.formatEnd(told({ text: '', hasText: false, ...more }))) as Sent[]).at(-1)?.response;
     };
     const message_ = message('completed', part(''));
     expect(said({ end: jobDone({ thoughts: only }) })).toMatchObject({ output: [items[0], message_] });

@@ -5,8 +5,8 @@ import { SteadyPieces } from '../../../../src/features/openai/steady-pieces.js';
 function piecesOf(texts: readonly (readonly string[])[]): string[][] {
   const pieces = new SteadyPieces();
   return texts.map((parts) => {
-    const complete = parts.flatMap((part) => [...pieces.add(part)]);
-    const rest = pieces.flush();
+    const complete = parts.flatMap((part) => [...pieces.addText(part)]);
+    const rest = pieces.takeRest();
     return rest === '' ? complete : [...complete, rest];
   });
 }

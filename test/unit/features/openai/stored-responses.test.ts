@@ -11,7 +11,14 @@ function create(store = new MemoryResponses()) {
   const clock = new FakeClock();
   const responses = new StoredResponses(store, limits, clock);
   const put = (id: string, previous: string | null = null, bytes = 100) =>
-    responses.put({ id, client, previous, messages: turnOf(id), head: headOf(id, bytes), body: `{"id":"${id}"}` });
+    responses.putResponse({
+      id,
+      client,
+      previous,
+      messages: turnOf(id),
+      head: headOf(id, bytes),
+      body: `{"id":"${id}"}`,
+    });
   return { clock, responses, put, store };
 }
 
@@ -20,8 +27,8 @@ describe('Stored responses', () => {
     const { responses, put, store } = create();
     await put('a');
     await put('b', 'a');
-    expect(await responses.read({ id: 'b', client }, 0)).toEqual({ text: '{"id":"b"}', bytes: 10 });
-    expect(await responses.text({ id: 'b', client })).toEqual([...turnOf('a'), ...turnOf('b')]);
+    expect(await responses.readBody({ id: 'b', client }, 0)).toEqual({ text: '{"id":"b"}', bytes: 10 });
+    expect(await responses.readMessages({ id: 'b', client })).toEqual([...turnOf('a'), ...turnOf('b')]);
     expect(store.counts.count).toBe(2);
   });
 
@@ -29,11 +36,15 @@ describe('Stored responses', () => {
     const { responses, put } = create();
     await put('a');
     const theirs = { id: 'a', client: 'key bob' as const };
-    for (const asked of [responses.read(theirs, 0), responses.text(theirs), responses.remove(theirs)]) {
+    for (const asked of [
+      responses.readBody(theirs, 0),
+      responses.readMessages(theirs),
+      responses.removeResponse(theirs),
+    ]) {
       await expect(asked).rejects.toMatchObject({ code: 'not_found' });
     }
-    await responses.remove({ id: 'a', client });
-    await expect(responses.read({ id: 'a', client }, 0)).rejects.toMatchObject({ code: 'not_found' });
+    await responses.removeResponse({ id: 'a', client });
+    await expect(responses.readBody({ id: 'a', client }, 0)).rejects.toMatchObject({ code: 'not_found' });
     await expect(put('b', 'a')).rejects.toMatchObject({ code: 'not_found' });
   });
 
@@ -48,10 +59,10 @@ describe('Stored responses', () => {
   it('cannot be continued if their text is larger than a conversation may be', async () => {
     const { responses, put } = create();
     await put('a', null, 50_000);
-    expect(await responses.head({ id: 'a', client })).toEqual(headOf('a', 50_000));
+    expect(await responses.readHead({ id: 'a', client })).toEqual(headOf('a', 50_000));
     await put('b', 'a', 50_001);
     const refused = { code: 'validation_error', details: [{ path: 'previous_response_id' }] };
-    await expect(responses.head({ id: 'b', client })).rejects.toMatchObject(refused);
+    await expect(responses.readHead({ id: 'b', client })).rejects.toMatchObject(refused);
   });
 
   it('list what they have answered, up to 2 MB', async () => {
@@ -66,10 +77,10 @@ describe('Stored responses', () => {
 
   it('can be continued if an earlier version stored them', async () => {
     const store = new MemoryResponses();
-    store.head = async () => '';
+    store.readHead = async () => '';
     const { responses, put } = create(store);
     await put('a');
-    const head = await responses.head({ id: 'a', client });
+    const head = await responses.readHead({ id: 'a', client });
     expect(head).toMatchObject({ messageCount: 2, hasImages: true, openCalls: [{ id: 'c', name: 'look' }] });
     expect(head.bytes).toBeGreaterThan(100);
   });
@@ -80,8 +91,8 @@ describe('Stored responses', () => {
     await clock.advance(600);
     await put('b', 'a');
     await clock.advance(600);
-    expect((await responses.read({ id: 'a', client }, 0)).text).toBe('{"id":"a"}');
+    expect((await responses.readBody({ id: 'a', client }, 0)).text).toBe('{"id":"a"}');
     await clock.advance(400);
-    await expect(responses.text({ id: 'b', client })).rejects.toMatchObject({ code: 'not_found' });
+    await expect(responses.readMessages({ id: 'b', client })).rejects.toMatchObject({ code: 'not_found' });
   });
 });

@@ -162,9 +162,9 @@ describe('A search in conversations', () => {
     let lists = 0;
     const { store } = harness;
     const counted = {
-      list: (...order: Parameters<typeof store.list>) => {
+      listConversations: (...order: Parameters<typeof store.listConversations>) => {
         lists++;
-        return store.list(...order);
+        return store.listConversations(...order);
       },
       texts: (...of: Parameters<typeof store.texts>) => store.texts(...of),
     };

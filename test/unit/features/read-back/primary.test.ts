@@ -4,7 +4,7 @@ import type { PrimaryCore } from '../../../../src/primary/features/feature.js';
 it('A conversation is looked up and deleted for its client', async () => {
   const calls: unknown[] = [];
   const conversations = { snapshot: (...call: unknown[]) => ({ snapshotOf: call }) };
-  const conversationChanges = { remove: async (...call: unknown[]) => calls.push(call) };
+  const conversationChanges = { removeConversation: async (...call: unknown[]) => calls.push(call) };
   const localJobs = { turnsInProgress: (client: string) => new Map([['id', { openTurnOf: client }]]) };
   const core = { config: {}, host: {}, conversations, conversationChanges, localJobs };
   const { handlers } = createReadBack(core as unknown as PrimaryCore);

@@ -44,7 +44,7 @@ describe('A removal on several hosts', () => {
     const slow = withResolvers<void>();
     const [own, other] = [listening(north), listening(south, slow.promise)];
     let hasBegun = false;
-    const beginning = north.begin('key app').then((removal) => {
+    const beginning = north.beginRemoval('key app').then((removal) => {
       hasBegun = true;
       return removal;
     });
@@ -71,7 +71,7 @@ describe('A removal on several hosts', () => {
     const [north, south] = [channel.join(), channel.join()];
     const other = listening(south);
     channel.joinSilently();
-    const refused = expect(north.begin('key app')).rejects.toMatchObject({ code: 'store_unavailable' });
+    const refused = expect(north.beginRemoval('key app')).rejects.toMatchObject({ code: 'store_unavailable' });
     await settled();
     expect(other).toEqual(['key app']);
     await channel.clock.advance(15_000);
@@ -84,7 +84,7 @@ describe('A removal on several hosts', () => {
     const channel = new Channel();
     const [north, south] = [channel.join(), channel.join()];
     const other = listening(south);
-    await north.begin('key app');
+    await north.beginRemoval('key app');
     expect(other).toEqual(['key app']);
     await channel.clock.advance(300_000);
     expect(other).toEqual([]);

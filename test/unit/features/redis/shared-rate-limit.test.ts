@@ -9,7 +9,7 @@ class FakeCounter implements WindowCounter {
   readonly counts = new Map<string, number>();
   isAway = false;
 
-  async add(name: string, points: number, windowMs: number) {
+  async countPoints(name: string, points: number, windowMs: number) {
     if (this.isAway) throw storeUnavailable();
     const count = (this.counts.get(name) ?? 0) + points;
     this.counts.set(name, count);

@@ -34,13 +34,13 @@ async function filled() {
   for (let count = 0; count < 101; count++) harness.chat();
   for (const owner of [client, 'key bob'] as const) {
     const at = { createdAt: 5, expiresAt: 1e15 };
-    await store.files.create(fileOf(`file-${owner}`, { client: owner, name: '../../evil', ...at }));
-    await store.files.append([{ id: `file-${owner}`, data: Buffer.from('bytes of the file') }]);
-    await store.files.complete(`file-${owner}`, { purpose: 'user_data', lines: 0, expiresAt: 1e15 });
+    await store.files.createFile(fileOf(`file-${owner}`, { client: owner, name: '../../evil', ...at }));
+    await store.files.appendPieces([{ id: `file-${owner}`, data: Buffer.from('bytes of the file') }]);
+    await store.files.completeFile(`file-${owner}`, { purpose: 'user_data', lines: 0, expiresAt: 1e15 });
     const request = jobRequest({ client: owner });
     await store.jobs.accept({ id: `job-${owner}`, title: 'Hi', form: plainForm, createdAt: 5, request });
-    await store.responses.put(nodeOf(`response-${owner}`, null, { client: owner, createdAt: 5 }), limits);
-    await deliveriesIn(store).add(deliveryOf(`delivery-${owner}`, { client: owner }));
+    await store.responses.putResponse(nodeOf(`response-${owner}`, null, { client: owner, createdAt: 5 }), limits);
+    await deliveriesIn(store).addRow(deliveryOf(`delivery-${owner}`, { client: owner }));
     await store.files.addBatch(batchOf(`batch-${owner}`, { client: owner }));
     const answer = recordedAnswer(`answer for ${owner}`);
     await store.answers.keep({ client: owner, key: `key-${owner}` }, { digest: 'd', answer }, 5);
@@ -80,8 +80,8 @@ describe('An export', () => {
   it('has the results so far of a batch that runs', async () => {
     const core = await filled();
     const times = { createdAt: 5, expiresAt: 1e15 };
-    for (const id of ['out', 'err']) await core.store.files.create(fileOf(id, { client, ...times }));
-    await core.store.files.append([{ id: 'out', data: Buffer.from('result') }]);
+    for (const id of ['out', 'err']) await core.store.files.createFile(fileOf(id, { client, ...times }));
+    await core.store.files.appendPieces([{ id: 'out', data: Buffer.from('result') }]);
     const { values } = await exported(core);
     expect(values.filter(({ id }) => id === 'out')).toEqual([
       { kind: 'file_data', id: 'out', base64: Buffer.from('result').toString('base64') },
@@ -94,7 +94,7 @@ describe('An export', () => {
     const ids = Array.from({ length: 150 }, (_, index) => `${kind}-${index}`);
     for (const id of ids) {
       if (kind === 'batches') await files.addBatch(batchOf(id, { client }));
-      else await files.create(fileOf(id, { client, createdAt: 5, expiresAt: 1e15, isWhole: true }));
+      else await files.createFile(fileOf(id, { client, createdAt: 5, expiresAt: 1e15, isWhole: true }));
     }
     const seen: string[] = [];
     const removing = async () => {
@@ -102,7 +102,7 @@ describe('An export', () => {
         const { id } = JSON.parse(line) as { readonly id?: string };
         if (id?.startsWith(kind) !== true) continue;
         seen.push(id);
-        await (kind === 'batches' ? files.removeBatch(id) : files.remove(id));
+        await (kind === 'batches' ? files.removeBatch(id) : files.removeFile(id));
       }
     };
     await expect(removing()).rejects.toMatchObject({ code: 'store_unavailable' });
@@ -131,7 +131,7 @@ describe('An export', () => {
   it('has the data of the own keys of a person, and not that of the sub-clients of a key', async () => {
     const core = await filled();
     for (const owner of ['sso ada', 'sso ada/laptop~1', 'sso ada/laptop~1/phone', 'sso adam', 'key app/ada'] as const)
-      await deliveriesIn(core.store).add(deliveryOf(owner, { client: owner }));
+      await deliveriesIn(core.store).addRow(deliveryOf(owner, { client: owner }));
     const idsOf = async (of: ClientText) =>
       (await exported(core, of)).values.flatMap(({ kind, id }) => (kind === 'deliveries' ? [id] : []));
     expect(await idsOf('sso ada')).toEqual(['sso ada', 'sso ada/laptop~1']);

@@ -25,7 +25,10 @@ function createParts(personLines: WorkerPersonLine[] = [], { trusted = ['127.0.0
   const signOn = new SignOn('remote-user', 'remote-groups', parts);
   const keys = new KeyRing();
   const rights = { scopes: ['ask' as const], isCapped: false, hasSubclients: false, expiresAt: null };
-  keys.begin({ keys: [{ name: 'bob', client: 'key bob', digest: digestOf('key-of-bob'), ...rights }], personLines });
+  keys.setFirstKeys({
+    keys: [{ name: 'bob', client: 'key bob', digest: digestOf('key-of-bob'), ...rights }],
+    personLines,
+  });
   const openRequests = { watch: () => {} };
   const authority = { keys, users, wrongKeys: { count: async () => {} }, peopleOf: () => signOn, openRequests, clock };
   const trust: Handler = (req, _res, next) => {

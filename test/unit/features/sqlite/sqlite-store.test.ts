@@ -47,7 +47,7 @@ class FakeThread {
     return this.value(asked) as R;
   };
 
-  close = async () => {
+  closeThread = async () => {
     this.isClosed = true;
   };
 
@@ -56,7 +56,7 @@ class FakeThread {
   }
 
   get removed(): readonly unknown[] {
-    return this.asked.flatMap(({ method, args }) => (method === 'remove' ? args : []));
+    return this.asked.flatMap(({ method, args }) => (method === 'removeConversations' ? args : []));
   }
 }
 
@@ -79,8 +79,8 @@ const full = new Error('database or disk is full');
 describe('The SQLite store', () => {
   it('stores a change with its time', async () => {
     const { clock, thread, store, told } = createStore();
-    await store.conversations.commit(change);
-    expect(thread.asked).toEqual([call('conversations', 'commit', change, clock.now())]);
+    await store.conversations.commitChange(change);
+    expect(thread.asked).toEqual([call('conversations', 'commitChange', change, clock.now())]);
     expect(told).toEqual(['commit']);
   });
 
@@ -88,7 +88,7 @@ describe('The SQLite store', () => {
     const { clock, thread, store, told } = createStore();
     thread.fault = full;
     for (let round = 0; round < 3; round++) {
-      await expect(store.conversations.commit(change)).rejects.toMatchObject({
+      await expect(store.conversations.commitChange(change)).rejects.toMatchObject({
         code: 'store_unavailable',
         retryAfterSeconds: 5,
       });
@@ -106,11 +106,11 @@ describe('The SQLite store', () => {
   it('stays up if one call fails alone, such as one with a text larger than the rest of the disk', async () => {
     const { clock, thread, store, told } = createStore();
     thread.value = ({ method }) => {
-      if (method === 'commit') throw full;
+      if (method === 'commitChange') throw full;
       return null;
     };
     for (let times = 0; times < 2; times++)
-      await expect(store.conversations.commit(turn)).rejects.toMatchObject({ code: 'store_unavailable' });
+      await expect(store.conversations.commitChange(turn)).rejects.toMatchObject({ code: 'store_unavailable' });
     expect([store.isUp, clock.pending]).toEqual([true, 0]);
     expect(told.filter((word) => word !== 'commit')).toEqual([
       `warned: one call failed, and others work: ${full.message}`,
@@ -120,13 +120,13 @@ describe('The SQLite store', () => {
   it('is back only once there is space for an ordinary turn, not just for a small write', async () => {
     const { clock, thread, store } = createStore();
     thread.fault = full;
-    await expect(store.conversations.commit(turn)).rejects.toMatchObject({ code: 'store_unavailable' });
+    await expect(store.conversations.commitChange(turn)).rejects.toMatchObject({ code: 'store_unavailable' });
     thread.fault = null;
     thread.value = ({ method, args: [bytes] }) => {
       if (method === 'probe' && bytes !== 0) throw full;
       return null;
     };
-    await store.conversations.commit(change);
+    await store.conversations.commitChange(change);
     await clock.advance(3000);
     expect(store.isUp).toBe(false);
     thread.value = () => null;
@@ -139,7 +139,7 @@ describe('The SQLite store', () => {
   it('is not down because a conversation no longer exists', async () => {
     const { thread, store } = createStore();
     thread.fault = new NoSuchConversation();
-    await expect(store.conversations.commit(change)).rejects.toMatchObject({ code: 'not_found' });
+    await expect(store.conversations.commitChange(change)).rejects.toMatchObject({ code: 'not_found' });
     expect(store.isUp).toBe(true);
   });
 
@@ -167,8 +167,8 @@ describe('The SQLite store', () => {
     const { clock, thread, store } = createStore();
     let left = 2;
     thread.value = ({ method }) => (method === 'tidy' ? --left > 0 : null);
-    await store.conversations.remove('a');
-    await store.conversations.remove('b');
+    await store.conversations.removeConversation('a');
+    await store.conversations.removeConversation('b');
     await clock.advance(10_000);
     expect(thread.methods.filter((method) => method === 'tidy')).toHaveLength(2);
     expect(clock.pending).toBe(0);
@@ -178,17 +178,21 @@ describe('The SQLite store', () => {
     const { thread, store } = createStore();
     const kept = { id: 'a', client: 'c', system: null, createdAt: 1, lastActivityAt: 2, turns: [] };
     const pieces = [[kept, { ...kept, id: 'b' }], [{ ...kept, id: 'c' }], []];
-    thread.value = ({ method }) => (method === 'restore' ? pieces.shift() : null);
+    thread.value = ({ method }) => (method === 'restoreConversations' ? pieces.shift() : null);
     const ids: string[] = [];
-    for await (const { id } of store.conversations.restore(99)) ids.push(id);
+    for await (const { id } of store.conversations.restoreConversations(99)) ids.push(id);
     expect(ids).toEqual(['a', 'b', 'c']);
-    expect(thread.methods).toEqual(['beginRestore', ...['restore', 'restore', 'restore'], 'expire']);
+    expect(thread.methods).toEqual([
+      'beginRestore',
+      ...['restoreConversations', 'restoreConversations', 'restoreConversations'],
+      'expireConversations',
+    ]);
   });
 
   it('does not restore unreadable data', async () => {
     const { thread, store } = createStore();
     thread.fault = new Error('database disk image is malformed');
-    await expect(store.conversations.restore(0).next()).rejects.toThrow(
+    await expect(store.conversations.restoreConversations(0).next()).rejects.toThrow(
       'the stored data cannot be read: database disk image',
     );
   });
@@ -202,7 +206,7 @@ describe('The SQLite store', () => {
     expect(thread.removed.flat()).toEqual(['a', 'b']);
     expect(thread.isClosed).toBe(true);
     // After the close, the thread itself refuses.
-    await expect(store.conversations.commit(change)).resolves.toBeUndefined();
+    await expect(store.conversations.commitChange(change)).resolves.toBeUndefined();
     expect(clock.pending).toBe(0);
   });
 });
@@ -211,20 +215,20 @@ describe('A turn of a conversation that is not in the file', () => {
   it('is rejected, and the store is down', async () => {
     const { thread, store, told } = createStore();
     thread.fault = new NoSuchConversation();
-    await expect(store.conversations.commit(turn)).rejects.toMatchObject({ code: 'store_unavailable' });
+    await expect(store.conversations.commitChange(turn)).rejects.toMatchObject({ code: 'store_unavailable' });
     expect(told).toContain('down: the file lacks a conversation that it should have');
   });
 
   it('has no effect if its removal had been requested', async () => {
     const { thread, store } = createStore();
     thread.value = ({ method }) => {
-      if (method === 'commit') throw new NoSuchConversation();
+      if (method === 'commitChange') throw new NoSuchConversation();
       return null;
     };
-    await Promise.all([store.conversations.remove('a'), store.conversations.commit(turn)]);
+    await Promise.all([store.conversations.removeConversation('a'), store.conversations.commitChange(turn)]);
     expect(store.isUp).toBe(true);
     await settled();
-    await expect(store.conversations.commit(turn)).rejects.toMatchObject({ code: 'store_unavailable' });
+    await expect(store.conversations.commitChange(turn)).rejects.toMatchObject({ code: 'store_unavailable' });
   });
 });
 
@@ -244,36 +248,36 @@ describe('A disk that hangs', () => {
 
   it('fails a turn after ten seconds, and is probed at most once a second', async () => {
     const { clock, thread, store, told } = createHanging();
-    const ends = Promise.allSettled([store.conversations.commit(turn)]);
+    const ends = Promise.allSettled([store.conversations.commitChange(turn)]);
     await clock.advance(9999);
     expect(store.isUp).toBe(true);
     await clock.advance(1);
     expect(await ends).toMatchObject([{ reason: { code: 'store_unavailable' } }]);
     expect(told).toContain('down: the disk has not answered for 10 s');
-    await expect(store.conversations.commit(turn)).rejects.toMatchObject({ code: 'store_unavailable' });
+    await expect(store.conversations.commitChange(turn)).rejects.toMatchObject({ code: 'store_unavailable' });
     await clock.advance(60_000);
-    expect(thread.methods).toEqual(['commit', 'undo']);
+    expect(thread.methods).toEqual(['commitChange', 'undo']);
     expect(store.isUp).toBe(false);
   });
 
   it('undoes the turn once it answers, before any other request', async () => {
     const { clock, thread, store, told, answer } = createHanging();
-    const ends = Promise.allSettled([store.conversations.commit(turn)]);
+    const ends = Promise.allSettled([store.conversations.commitChange(turn)]);
     await clock.advance(11_000);
     await ends;
     await answer();
-    expect(thread.methods).toEqual(['commit', 'undo', 'probe', 'probe']);
+    expect(thread.methods).toEqual(['commitChange', 'undo', 'probe', 'probe']);
     expect(thread.asked[1]).toEqual(call('conversations', 'undo', turn));
     expect(told.at(-1)).toBe('back');
-    await store.conversations.commit(turn);
+    await store.conversations.commitChange(turn);
     await clock.advance(1000); // also removes the text from the files
-    expect(thread.methods.slice(4)).toEqual(['commit', 'tidy']);
+    expect(thread.methods.slice(4)).toEqual(['commitChange', 'tidy']);
     expect(clock.pending).toBe(0);
   });
 
   it('receives the undo again if that fails', async () => {
     const { clock, thread, store, answer } = createHanging();
-    const ends = Promise.allSettled([store.conversations.commit(turn)]);
+    const ends = Promise.allSettled([store.conversations.commitChange(turn)]);
     await clock.advance(11_000);
     await ends;
     thread.fault = full;
@@ -283,13 +287,13 @@ describe('A disk that hangs', () => {
     thread.fault = null;
     await clock.advance(1000);
     expect(store.isUp).toBe(true);
-    expect(thread.methods).toEqual(['commit', 'undo', 'undo', 'undo', 'undo', 'probe', 'probe']);
+    expect(thread.methods).toEqual(['commitChange', 'undo', 'undo', 'undo', 'undo', 'probe', 'probe']);
   });
 
   it('performs the pending removal, and reports it late', async () => {
     const { clock, thread, store, answer } = createHanging();
     const late: string[] = [];
-    const ends = Promise.allSettled([store.conversations.remove('a', () => late.push('a'))]);
+    const ends = Promise.allSettled([store.conversations.removeConversation('a', () => late.push('a'))]);
     await clock.advance(11_000);
     expect(await ends).toMatchObject([{ reason: { code: 'store_unavailable' } }]);
     expect(late).toEqual([]);
@@ -301,8 +305,8 @@ describe('A disk that hangs', () => {
 
   it('does not prevent the service from stopping', async () => {
     const { clock, thread, store, told } = createHanging();
-    thread.close = () => withResolvers().promise;
-    const ends = Promise.allSettled([store.conversations.commit(turn)]);
+    thread.closeThread = () => withResolvers().promise;
+    const ends = Promise.allSettled([store.conversations.commitChange(turn)]);
     await clock.advance(11_000);
     await ends;
     const closed = store.close();
@@ -316,10 +320,10 @@ describe('A disk that hangs', () => {
 it('A thread that dies during a turn has the turn undone by its successor, because it may have been stored', async () => {
   const { clock, thread, store } = createStore();
   thread.fault = new OutcomeUnknown('out of memory');
-  await expect(store.conversations.commit(turn)).rejects.toMatchObject({ code: 'store_unavailable' });
+  await expect(store.conversations.commitChange(turn)).rejects.toMatchObject({ code: 'store_unavailable' });
   thread.fault = null;
   await clock.advance(1000);
-  expect(thread.methods).toEqual(['commit', 'undo', 'probe', 'probe']);
+  expect(thread.methods).toEqual(['commitChange', 'undo', 'probe', 'probe']);
   expect(store.isUp).toBe(true);
 });
 
@@ -349,14 +353,14 @@ describe('The start of the SQLite store', () => {
     await store.restore(takeOver);
     await clock.advance(2000);
     expect(told).toEqual(['down: is full', 'down: is none']);
-    await expect(store.conversations.commit(change)).rejects.toMatchObject({ code: 'store_unavailable' });
+    await expect(store.conversations.commitChange(change)).rejects.toMatchObject({ code: 'store_unavailable' });
     await expect(store.upkeep.purge('key a')).rejects.toThrow('the store cannot do this now: is none');
     expect(thread.asked).toEqual([]);
     await clock.advance(2000);
     expect([opened.mock.calls.length, takeOver.mock.calls.length, store.isUp]).toEqual([4, 2, true]);
     expect(told).toContain('down: cannot be read');
     expect(told.at(-1)).toBe('back');
-    await store.conversations.commit(change);
+    await store.conversations.commitChange(change);
   });
 
   it('does not wait for a disk that hangs, and sends it only one request', async () => {

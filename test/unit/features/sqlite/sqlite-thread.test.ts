@@ -11,7 +11,7 @@ describe('The store thread', () => {
   it('is restarted by the next call after it has died, and fails the current calls', async () => {
     await using folder = await temporaryFolder();
     const thread = new SqliteThread(join(folder.path, 'store.db'), [], [], file);
-    await thread.start();
+    await thread.startThread();
     const doomed = [thread.ask(call('file', 'tidy')), thread.ask(call('file', 'probe', 0))];
     expect((await Promise.allSettled(doomed)).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
     expect(await Promise.all([1, 2, 3].map((bytes) => thread.ask(call('file', 'probe', bytes))))).toEqual([
@@ -19,18 +19,18 @@ describe('The store thread', () => {
       [2],
       [3],
     ]);
-    await thread.close();
+    await thread.closeThread();
   });
 
   it('accepts no call once it is closed, and leaves no file', async () => {
     await using folder = await temporaryFolder();
     const thread = new SqliteThread(join(folder.path, 'store.db'), [], [], file);
-    await thread.start();
+    await thread.startThread();
     expect(await readdir(folder.path)).toEqual(['store.db.pid']);
-    await thread.close();
+    await thread.closeThread();
     expect(await readdir(folder.path)).toEqual([]);
     await expect(thread.ask(call('file', 'probe', 0))).rejects.toThrow('the store is closed');
-    await thread.close();
+    await thread.closeThread();
   });
 
   it.each([
@@ -39,12 +39,12 @@ describe('The store thread', () => {
   ])('reports why it cannot open the file: %s', async (state, sentence) => {
     await using folder = await temporaryFolder();
     const thread = new SqliteThread(join(folder.path, 'store.db'), [], [state], file);
-    await expect(thread.start()).rejects.toThrow(sentence);
-    await thread.close();
+    await expect(thread.startThread()).rejects.toThrow(sentence);
+    await thread.closeThread();
   });
 
   it('fails to start if its program is missing', async () => {
     const thread = new SqliteThread('/store.db', [], [], '/no/such/thread.js');
-    await expect(thread.start()).rejects.toThrow();
+    await expect(thread.startThread()).rejects.toThrow();
   });
 });

@@ -18,7 +18,7 @@ function running() {
     isOpen = false;
     return wasOpen;
   };
-  job.start(1000);
+  job.startJob(1000);
   job.turnControl = { interrupt, addMessage: async (text) => taken.push(text) > 0 };
   return { job, taken };
 }
@@ -27,7 +27,7 @@ describe('A running job', () => {
   it('stays interrupted if a second request comes too late', () => {
     const { job } = running();
     expect([interruptJob(job), interruptJob(job), job.isInterrupted]).toEqual([true, false, true]);
-    job.close();
+    job.closeJob();
   });
 
   it('takes a limited number of messages, and of bytes', async () => {
@@ -40,7 +40,7 @@ describe('A running job', () => {
     expect(await addMessage(other.job, 'é'.repeat(100_000))).toBe(true);
     expect(await addMessage(other.job, 'é'.repeat(100_000))).toBe(false);
     expect(await addMessage(other.job, 'short')).toBe(true);
-    job.close();
-    other.job.close();
+    job.closeJob();
+    other.job.closeJob();
   });
 });

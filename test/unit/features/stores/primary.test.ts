@@ -16,25 +16,25 @@ describe('The upkeep of a store', () => {
     const { files, answers, jobs, responses } = store;
     const core = { store, config: { jobTtlMs: 5000, conversationTtlMs: 7000 } };
     const [at, client] = [1_000_000, 'key ada'] as const;
-    await files.create(fileOf('file-old', { client, createdAt: at, expiresAt: at + 10, isWhole: true }));
-    await files.create(
+    await files.createFile(fileOf('file-old', { client, createdAt: at, expiresAt: at + 10, isWhole: true }));
+    await files.createFile(
       fileOf('file-broken', { client, createdAt: at, expiresAt: at + 10 * answerTtlMs, isWhole: false }),
     );
     const response = nodeOf('r', null, { client, createdAt: at });
-    await responses.put(response, { maxResponses: 9, maxBytes: 1e6, ttlMs: 7000 });
+    await responses.putResponse(response, { maxResponses: 9, maxBytes: 1e6, ttlMs: 7000 });
     await answers.keep({ client, key: 'k' }, { digest: 'd', answer: recordedAnswer('x') }, at);
     await jobs.accept({ ...acceptedJob('j1'), createdAt: at });
-    await jobs.start('j1', at);
-    await jobs.end('j1', { status: 'succeeded', endedAt: at, end: jobDone() }, new AnswerLog());
+    await jobs.startJob('j1', at);
+    await jobs.endJob('j1', { status: 'succeeded', endedAt: at, end: jobDone() }, new AnswerLog());
     expireStored(core, at + 9);
     await settled();
-    expect(await files.find('file-old', client)).not.toBeNull();
-    expect(await jobs.find('j1', null)).not.toBeNull();
+    expect(await files.findFile('file-old', client)).not.toBeNull();
+    expect(await jobs.findJob('j1', null)).not.toBeNull();
     expireStored(core, at + Math.max(uploadLimitMs, answerTtlMs) + 1);
     await settled();
-    for (const id of ['file-old', 'file-broken']) expect([id, await files.find(id, client)]).toEqual([id, null]);
-    expect(await answers.read({ client, key: 'k' }, 'd', 0)).toBe('');
-    expect(await jobs.find('j1', null)).toBeNull();
+    for (const id of ['file-old', 'file-broken']) expect([id, await files.findFile(id, client)]).toEqual([id, null]);
+    expect(await answers.readAnswer({ client, key: 'k' }, 'd', 0)).toBe('');
+    expect(await jobs.findJob('j1', null)).toBeNull();
     expect(responses.counts.count).toBe(0);
   });
 });

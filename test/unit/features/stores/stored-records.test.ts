@@ -41,7 +41,7 @@ describe('Stored records', () => {
       ['a', 'b'],
     ]);
     const next = open(path);
-    await next.records.refresh();
+    await next.records.readRecords();
     expect(next.records.all).toEqual(['a', 'b']);
   });
 
@@ -60,7 +60,7 @@ describe('Stored records', () => {
     const path = join(folder.path, 'names.json');
     await mkdir(path);
     const { records } = open(path);
-    await records.refresh();
+    await records.readRecords();
     await expect(records.update(adding('a'))).rejects.toMatchObject({ code: 'store_unavailable' });
   });
 
@@ -70,7 +70,7 @@ describe('Stored records', () => {
       const path = join(folder.path, 'names.json');
       await writeFile(path, text);
       const { records, damages } = open(path);
-      await records.refresh();
+      await records.readRecords();
       expect([records.all, damages()]).toEqual([[], 1]);
     },
   );

@@ -22,7 +22,7 @@ interface WrittenSpan {
 /** Creates a harness whose traced jobs write spans. `spans` returns them, with their attributes by name. */
 function tracedHarness(options: Parameters<typeof jobHarness>[0]) {
   const texts: string[] = [];
-  const sink = { add: (span: Parameters<typeof spanTexts>[0][number]) => void texts.push(...spanTexts([span])) };
+  const sink = { addSpan: (span: Parameters<typeof spanTexts>[0][number]) => void texts.push(...spanTexts([span])) };
   const harness = jobHarness({
     ...options,
     traceJob: (request, route) => spansOfJobs(sink, harness.clock)(request, route),

@@ -14,8 +14,8 @@ function tracedPrimary() {
   let isClosed = false;
   const exporter = {
     counts: { exported: 7, dropped: 1 },
-    add: (span: unknown) => void added.push(span),
-    close: async () => {
+    addSpan: (span: unknown) => void added.push(span),
+    closeExporter: async () => {
       isClosed = true;
     },
   } as unknown as SpanExporter;
@@ -39,7 +39,7 @@ describe('The traces of a primary', () => {
     const traced = (isSampled: boolean) =>
       hooks.traceJob({ trace: { ...trace, isSampled } } as never, {} as never, () => {});
     expect([traced(true) === null, traced(false) === null]).toEqual([false, true]);
-    expect(spansOfJobs({ add: () => {} }, new FakeClock())({} as never, {} as never)).toBeNull();
+    expect(spansOfJobs({ addSpan: () => {} }, new FakeClock())({} as never, {} as never)).toBeNull();
   });
 
   it('without a collector observe no job, and count nothing', async () => {

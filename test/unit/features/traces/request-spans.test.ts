@@ -31,7 +31,7 @@ async function traced(handlers: readonly Handler[], sampler = all) {
   const server = await serveWith(handlers, { tracer: spans });
   /** Returns the spans of all requests that have ended. */
   const sent = () => {
-    spans.send();
+    spans.sendSpans();
     return batches.flat();
   };
   return { server, clock, batches, sent, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };

@@ -35,7 +35,7 @@ function exporterFor(...answers: readonly (PostResult | typeof hangs)[]) {
   const exporter = new SpanExporter({ 'service.name': 'relay' }, '1.2.3', { post, clock, log, random: () => 0 });
   const spansIn = (body: string) => JSON.parse(body).resourceSpans[0].scopeSpans[0].spans as { readonly n: number }[];
   const add = (count: number) => {
-    for (let n = 0; n < count; n++) exporter.add(JSON.stringify({ n }));
+    for (let n = 0; n < count; n++) exporter.addSpan(JSON.stringify({ n }));
   };
   return { exporter, clock, log, bodies, add, batches: () => bodies.map((body) => spansIn(body).length) };
 }
@@ -44,7 +44,7 @@ describe('A span exporter', () => {
   it('identifies itself in each batch, with the version of its attribute names', async () => {
     const { exporter, bodies, add } = exporterFor();
     add(2);
-    await exporter.close();
+    await exporter.closeExporter();
     const schemaUrl = expect.stringMatching(/^https:\/\/opentelemetry\.io\/schemas\/1\.\d+\.\d+$/);
     expect(bodies.map((body) => JSON.parse(body))).toEqual([
       {
@@ -138,7 +138,7 @@ describe('A span exporter', () => {
   it('starts no timer while there is nothing to send', async () => {
     const { clock, bodies, exporter } = exporterFor();
     expect(clock.pending).toBe(0);
-    await exporter.close();
+    await exporter.closeExporter();
     expect([clock.pending, bodies]).toEqual([0, []]);
   });
 });
@@ -149,7 +149,7 @@ describe('The shutdown of a span exporter', () => {
     add(maxBatch);
     await settled();
     add(maxBatch + 3);
-    const closed = exporter.close();
+    const closed = exporter.closeExporter();
     await clock.advance(3000); // the first batch hangs
     await closed;
     expect(batches()).toEqual([maxBatch]);
@@ -162,7 +162,7 @@ describe('The shutdown of a span exporter', () => {
     add(3);
     await clock.advance(5000);
     expect(batches()).toEqual([3]);
-    await exporter.close();
+    await exporter.closeExporter();
     expect(batches()).toEqual([3, 3]);
     expect(exporter.counts).toEqual({ exported: 3, dropped: 0 });
   });
@@ -172,7 +172,7 @@ describe('The shutdown of a span exporter', () => {
     add(1);
     await clock.advance(5000);
     add(2);
-    const closed = exporter.close();
+    const closed = exporter.closeExporter();
     await clock.advance(500);
     await closed;
     expect(exporter.counts).toEqual({ exported: 0, dropped: 3 });

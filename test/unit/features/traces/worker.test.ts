@@ -19,9 +19,9 @@ describe('The traces of a worker', () => {
   it('send the spans that wait before the worker exits', async () => {
     const { part, sent } = await traced({ isParentBased: true, ratio: 1 });
     const req = { method: 'GET', headers: { traceparent }, httpVersion: '1.1', protocol: 'http' } as never;
-    const trace = part.tracer?.begin(req);
+    const trace = part.tracer?.beginTrace(req);
     if (trace == null) throw new Error('the request is not traced');
-    part.tracer?.end(trace, req, { route: '/version', requestId: 'r', job: null, error: null } as never, {
+    part.tracer?.endTrace(trace, req, { route: '/version', requestId: 'r', job: null, error: null } as never, {
       ...{ path: '/version', statusCode: 200, durationMs: 1 },
     });
     expect(sent).toEqual([]);

@@ -16,11 +16,11 @@ class Batches implements UsageStore {
   isBroken = false;
   kept: readonly UsageDelta[] = [];
 
-  async *restore(): AsyncGenerator<UsageDelta> {
+  async *restoreUsage(): AsyncGenerator<UsageDelta> {
     yield* this.kept;
   }
 
-  async add(rows: readonly UsageDelta[]): Promise<void> {
+  async addUsage(rows: readonly UsageDelta[]): Promise<void> {
     this.given.push(rows);
     if (this.isBroken) throw storeUnavailable();
   }
@@ -32,8 +32,8 @@ async function createUsage(kept: readonly UsageDelta[] = []) {
   const journal = Object.assign(new Batches(), { kept });
   const usage = new UsageJournal(ledger, journal, clock);
   usage.awaitRestore();
-  usage.start();
-  await usage.restore();
+  usage.startSaving();
+  await usage.restoreUsage();
   const answer = () => ledger.jobEnded(jobRequest({ client: 'key alice' }), jobDone(), noBill);
   return { clock, ledger, journal, usage, answer };
 }
@@ -64,7 +64,7 @@ describe('Stored usage', () => {
   it('includes the usage of an earlier service', async () => {
     const first = await createUsage();
     first.answer();
-    await first.usage.close();
+    await first.usage.closeJournal();
     const second = await createUsage(first.journal.given.flat());
     second.answer();
     expect(second.ledger.report(null, always)).toMatchObject([{ client: 'alice', jobs: { ok: 2 } }]);
@@ -75,9 +75,9 @@ describe('Stored usage', () => {
   it('is written completely at the end', async () => {
     const { clock, journal, usage, answer } = await createUsage();
     answer();
-    const added = usage.add();
+    const added = usage.saveUsage();
     answer();
-    await Promise.all([added, usage.close()]);
+    await Promise.all([added, usage.closeJournal()]);
     expect(journal.given.map(([row]) => row?.jobs.ok)).toEqual([1, 1]);
     expect(clock.pending).toBe(0);
   });
@@ -86,7 +86,7 @@ describe('Stored usage', () => {
     const { journal, usage, answer } = await createUsage();
     journal.isBroken = true;
     answer();
-    await usage.close();
+    await usage.closeJournal();
     await settled();
     expect(journal.given).toHaveLength(1);
   });
@@ -95,16 +95,16 @@ describe('Stored usage', () => {
 it('The usage of a service whose store has not been read yet is not reported, and is added to the stored usage once', async () => {
   const { clock, ledger, journal, usage, answer } = await createUsage();
   answer();
-  await usage.close();
+  await usage.closeJournal();
   const [row] = journal.given[0] ?? [];
   if (row === undefined) throw new Error('nothing was added');
   const next = new UsageJournal(ledger, Object.assign(journal, { kept: [row] }), clock);
   next.awaitRestore();
-  next.start();
+  next.startSaving();
   expect(() => next.report(null, always)).toThrow(storeUnavailable().message);
-  await next.restore();
-  await next.restore();
+  await next.restoreUsage();
+  await next.restoreUsage();
   const [reported] = await next.report(null, always);
   expect(reported?.jobs.ok).toBe(2);
-  await next.close();
+  await next.closeJournal();
 });

@@ -110,7 +110,7 @@ it('The cost in a report has no trace of the sum of fractions', () => {
 it('Usage that an earlier version has stored is reported with all outcomes', () => {
   const { ledger } = createLedger();
   const names = { day: '2026-01-01', client: 'key alice' as const, model: '', account: '' };
-  ledger.restore({ ...names, ...noCharge, refused: 0, modelMs: 0, jobs: { ok: 1 } as UsageDelta['jobs'] });
+  ledger.restoreRow({ ...names, ...noCharge, refused: 0, modelMs: 0, jobs: { ok: 1 } as UsageDelta['jobs'] });
   expect(ledger.report(null, always)[0]?.jobs).toEqual({ ...none, ok: 1 });
 });
 
@@ -299,7 +299,7 @@ describe('The growth of usage', () => {
     for (const client of ['key alice', 'user bob'] as const) answer(client);
     ledger.countRefusal('key alice');
     const restored = new UsageLedger(clock);
-    for (const row of ledger.takeGrowth()) restored.restore(row);
+    for (const row of ledger.takeGrowth()) restored.restoreRow(row);
     expect(restored.report(null, always)).toEqual(ledger.report(null, always));
     restored.keepGrowth();
     restored.countRefusal('key alice');

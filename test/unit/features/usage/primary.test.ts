@@ -77,16 +77,16 @@ describe('The usage', () => {
   it('of a client is written before it is removed, so that nothing of it is written later', async () => {
     const done: string[] = [];
     class Recording extends UsageInMemory {
-      override async add(rows: readonly UsageDelta[]): Promise<void> {
+      override async addUsage(rows: readonly UsageDelta[]): Promise<void> {
         done.push('add');
-        await super.add(rows);
+        await super.addUsage(rows);
       }
     }
     const usage = usagePart(new FakeClock(), { usage: new Recording() });
     await usage.restored();
     for (const client of ['key ada', 'key ada/x', 'key bob'] as const) usage.countRefusal(client);
     expect(await usage.clientsWith('key ada')).toEqual(['key ada', 'key ada/x']);
-    expect(await usage.purge('key ada')).toEqual({ usage: 1 });
+    expect(await usage.purgeClient('key ada')).toEqual({ usage: 1 });
     expect(await usage.report(null, always)).toMatchObject([{ client: 'ada/x' }, { client: 'bob' }]);
     await usage.flush();
     expect(done).toEqual(['add']);
@@ -94,13 +94,13 @@ describe('The usage', () => {
 
   it('of a client is removed also while the store is unavailable', async () => {
     class Broken extends UsageInMemory {
-      override add(): Promise<void> {
+      override addUsage(): Promise<void> {
         return Promise.reject(storeUnavailable());
       }
     }
     const usage = usagePart(new FakeClock(), { usage: new Broken() });
     await usage.restored();
     usage.countRefusal('key ada');
-    expect(await usage.purge('key ada')).toEqual({ usage: 1 });
+    expect(await usage.purgeClient('key ada')).toEqual({ usage: 1 });
   });
 });

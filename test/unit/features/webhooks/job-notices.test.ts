@@ -52,9 +52,9 @@ describe('The notices of jobs', () => {
       limits.push(limit);
       return { jobs, next: null };
     };
-    await notices.repeatLast({ isDurable: false, list }, now);
+    await notices.repeatLast({ isDurable: false, listJobs: list }, now);
     expect(limits).toEqual([]);
-    await notices.repeatLast({ isDurable: true, list }, now);
+    await notices.repeatLast({ isDurable: true, listJobs: list }, now);
     expect([limits, sent.map(({ id }) => id)]).toEqual([[50], ['new']]);
   });
 });

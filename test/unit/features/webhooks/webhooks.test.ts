@@ -40,7 +40,7 @@ function webhooksFor(...answers: readonly (AttemptResult | typeof hangs)[]) {
   const webhooks = new Webhooks(parts);
   const ids = () => sent.map(({ headers }) => headers['webhook-id']);
   const state = async () =>
-    (await store.list(9)).map(({ id, status, attempts, error }) => [id, status, attempts, error]);
+    (await store.listRows(9)).map(({ id, status, attempts, error }) => [id, status, attempts, error]);
   return { webhooks, parts, clock, log, store, sent, ids, state };
 }
 
@@ -93,7 +93,7 @@ describe('A notice', () => {
 
   it('is sent again after a failure with growing pauses, with the same id and a new time, until it is accepted', async () => {
     const { webhooks, clock, sent, ids, state, log } = webhooksFor(failed, failed, failed);
-    webhooks.start();
+    webhooks.startDeliveries();
     webhooks.send(notice('a'));
     await settled();
     expect(await state()).toEqual([['a', 'pending', 1, 'it answered 500']]);
@@ -120,7 +120,7 @@ describe('A notice', () => {
 
   it('is given up after a day, or at once if the receiver is gone', async () => {
     const { webhooks, clock, sent, state, log } = webhooksFor(...Array<AttemptResult>(99).fill(failed));
-    webhooks.start();
+    webhooks.startDeliveries();
     webhooks.send(notice('a'));
     await clock.advance(24 * hourMs - 1);
     expect(await state()).toMatchObject([['a', 'pending', sent.length, 'it answered 500']]);
@@ -138,10 +138,10 @@ describe('A notice', () => {
 
   it('is cut off after ten seconds without an answer, and other receivers do not wait for that', async () => {
     const { webhooks, clock, sent, state, store } = webhooksFor(hangs);
-    webhooks.start();
+    webhooks.startDeliveries();
     webhooks.send(notice('a'));
     await settled();
-    await store.add(deliveryOf('other', { url: 'https://other.example.org/' }));
+    await store.addRow(deliveryOf('other', { url: 'https://other.example.org/' }));
     await clock.advance(9999);
     expect(sent.map(({ url }) => url)).toEqual([receiver, 'https://other.example.org/']);
     await clock.advance(1);
@@ -152,7 +152,7 @@ describe('A notice', () => {
 
   it('waits while its receiver rests after a failure, so that many notices do not burden it', async () => {
     const { webhooks, clock, ids } = webhooksFor(failed);
-    webhooks.start();
+    webhooks.startDeliveries();
     for (const id of ['a', 'b', 'c']) webhooks.send(notice(id));
     await settled();
     expect(ids()).toEqual(['a']);
@@ -166,7 +166,7 @@ describe('A notice', () => {
   ])('waits for no client whose callback to the same host %s', async (_, answer) => {
     const { webhooks, ids } = webhooksFor(answer);
     const callback = 'https://example.org/hook';
-    webhooks.start();
+    webhooks.startDeliveries();
     webhooks.send(notice('eve-1', 'key eve'), callback);
     await settled();
     webhooks.send(notice('eve-2', 'key eve'), callback);
@@ -178,7 +178,7 @@ describe('A notice', () => {
 
   it('of the operator is sent while the callbacks of 100 clients hang', async () => {
     const { webhooks, clock, ids } = webhooksFor(...Array.from({ length: 100 }, (): typeof hangs => hangs));
-    webhooks.start();
+    webhooks.startDeliveries();
     for (let number = 0; number < 100; number++)
       webhooks.send(notice(`job-${number}`, `key n${number}`), `https://host${number}.example.org/`);
     await settled();
@@ -186,40 +186,40 @@ describe('A notice', () => {
     await settled();
     expect(ids()).toHaveLength(65);
     expect(ids()).toContain('operator');
-    const closing = webhooks.close();
+    const closing = webhooks.closeWebhooks();
     await clock.advance(2000);
     await closing;
   });
 
   it('of another client is sent while callbacks of all keys of one person hang', async () => {
     const { webhooks, clock, ids } = webhooksFor(...Array.from({ length: 16 }, (): typeof hangs => hangs));
-    webhooks.start();
+    webhooks.startDeliveries();
     for (let number = 0; number < 100; number++)
       webhooks.send(notice(`job-${number}`, `sso eve/k~${number}`), `https://host${number}.example.org/`);
     webhooks.send(notice('other', 'sso ada'), 'https://ada.example.org/');
     await settled();
     expect(ids()).toHaveLength(17);
     expect(ids()).toContain('other');
-    const closing = webhooks.close();
+    const closing = webhooks.closeWebhooks();
     await clock.advance(2000);
     await closing;
   });
 
   it('is sent by the next service if this one ends during the attempt', async () => {
     const { webhooks, parts, clock, ids } = webhooksFor(hangs);
-    webhooks.start();
+    webhooks.startDeliveries();
     webhooks.send(notice('a'));
     await settled();
-    const closing = webhooks.close();
+    const closing = webhooks.closeWebhooks();
     await clock.advance(2000);
     await closing;
     const other = new Webhooks({ ...parts, isShared: true });
-    other.start(); // cannot know whether the attempt is still being made
+    other.startDeliveries(); // cannot know whether the attempt is still being made
     await settled();
     expect(ids()).toEqual(['a']);
-    await other.close();
+    await other.closeWebhooks();
     const next = new Webhooks(parts);
-    next.start();
+    next.startDeliveries();
     await settled();
     expect(ids()).toEqual(['a', 'a']);
     expect(next.counts.delivered).toBe(1);
@@ -229,16 +229,16 @@ describe('A notice', () => {
     const { parts, store } = webhooksFor();
     const adding = withResolvers();
     let isRefused = true;
-    const add: typeof store.add = async (delivery) => {
+    const add: typeof store.addRow = async (delivery) => {
       if (isRefused) throw storeUnavailable();
       await adding.promise;
-      return store.add(delivery);
+      return store.addRow(delivery);
     };
     const slow = {
-      add,
+      addRow: add,
       take: (...order: Parameters<typeof store.take>) => store.take(...order),
-      update: (delivery: Parameters<typeof store.update>[0]) => store.update(delivery),
-      list: (limit: number) => store.list(limit),
+      updateRow: (delivery: Parameters<typeof store.updateRow>[0]) => store.updateRow(delivery),
+      listRows: (limit: number) => store.listRows(limit),
     };
     const webhooks = new Webhooks({ ...parts, store: slow });
     webhooks.send(notice('refused'));
@@ -246,14 +246,14 @@ describe('A notice', () => {
     isRefused = false;
     webhooks.send(notice('slow'));
     let isClosed = false;
-    const closing = webhooks.close().then(() => {
+    const closing = webhooks.closeWebhooks().then(() => {
       isClosed = true;
     });
     await settled();
     expect(isClosed).toBe(false);
     adding.resolve();
     await closing;
-    expect((await store.list(9)).map(({ id, status }) => [id, status]).toSorted()).toEqual([
+    expect((await store.listRows(9)).map(({ id, status }) => [id, status]).toSorted()).toEqual([
       ['refused', 'pending'],
       ['slow', 'pending'],
     ]);
@@ -262,7 +262,7 @@ describe('A notice', () => {
   it('reports a defect of the store', async () => {
     const { parts, store, log } = webhooksFor();
     const add = () => Promise.reject(new TypeError('a defect'));
-    const webhooks = new Webhooks({ ...parts, store: Object.assign(Object.create(store), { add }) });
+    const webhooks = new Webhooks({ ...parts, store: Object.assign(Object.create(store), { addRow: add }) });
     webhooks.send(notice('a'));
     await settled();
     expect(log.events).toEqual(['internal_error']);
@@ -273,17 +273,17 @@ describe('A notice', () => {
     let isDown = true;
     const { store } = parts;
     const broken = {
-      add: async (delivery: Parameters<typeof store.add>[0]) => {
+      addRow: async (delivery: Parameters<typeof store.addRow>[0]) => {
         if (isDown) throw storeUnavailable();
-        return store.add(delivery);
+        return store.addRow(delivery);
       },
       take: (...order: Parameters<typeof store.take>) =>
         isDown ? Promise.reject(storeUnavailable()) : store.take(...order),
-      update: (delivery: Parameters<typeof store.update>[0]) => store.update(delivery),
-      list: (limit: number) => store.list(limit),
+      updateRow: (delivery: Parameters<typeof store.updateRow>[0]) => store.updateRow(delivery),
+      listRows: (limit: number) => store.listRows(limit),
     };
     const webhooks = new Webhooks({ ...parts, store: broken });
-    webhooks.start();
+    webhooks.startDeliveries();
     for (let index = 0; index < 101; index++) webhooks.send(notice(`${index}`));
     await clock.advance(10_000);
     expect(ids()).toEqual([]);

@@ -7,7 +7,7 @@ describe('The faults of files', () => {
   it('are reported in the same order, whatever the order in which features have added their files', () => {
     const reasonsOf = (added: readonly (typeof made | typeof courses)[]) => {
       const faults = new FileFaults();
-      for (const file of added) faults.add(file);
+      for (const file of added) faults.addFile(file);
       for (const name of ['made', 'courses', 'keys']) faults.replace(name, ['a fault']);
       return [faults.reasons.map(({ message }) => message), Object.keys(faults.counts)];
     };

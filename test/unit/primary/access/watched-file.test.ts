@@ -24,9 +24,9 @@ function open(name = 'keys') {
     },
     systemClock,
   );
-  file.start();
+  file.startWatching();
   const sees = (...texts: string[]) => until(() => seen.join('|') === texts.join('|'), `${texts.join('|')} to be seen`);
-  return { path, file, seen, sees, [Symbol.dispose]: () => file.stop() };
+  return { path, file, seen, sees, [Symbol.dispose]: () => file.stopWatching() };
 }
 
 describe('A watched file', () => {
@@ -52,9 +52,9 @@ describe('A watched file', () => {
     const times: unknown[] = [];
     const read = async (_: string, modifiedAt?: number | null) => times.push(modifiedAt) > 0;
     const file = new WatchedFile(path, { read, unreadable: () => {} }, systemClock);
-    file.start();
+    file.startWatching();
     await until(() => times.length > 0, 'the file to be read');
-    file.stop();
+    file.stopWatching();
     expect(times[0]).toBe(Number((await stat(path, { bigint: true })).ctimeMs));
   });
 

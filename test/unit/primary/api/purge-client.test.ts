@@ -85,7 +85,7 @@ it('A purge of a person also removes the data of the own keys, even deleted ones
     ...noStore.upkeep,
     clientsWith: async (owner) => (owner === 'sso ada' ? ['sso ada/new~2/phone'] : []),
     purge: async (client) => {
-      expect([client, removals.has(client), callers, cancelled]).toEqual([client, true, [], ['sso ada/old~1']]);
+      expect([client, removals.isRemoving(client), callers, cancelled]).toEqual([client, true, [], ['sso ada/old~1']]);
       purged.push(client);
       return { files: 1 };
     },
@@ -104,7 +104,7 @@ it('A purge of a person also removes the data of the own keys, even deleted ones
     ...{ ...parts, clients: { keyClients: ['key ada', 'sso ada/new~2', 'made ada~3'] } },
     ...{ config: await loadConfig({}, async () => ''), host: { clock: new FakeClock(), log: new LogBook() } },
     features: {
-      purge: (client) => usage.purge(client),
+      purge: (client) => usage.purgeClient(client),
       clientsWith: (owner) => usage.clientsWith(owner),
       beforeAct: async (act) => void acts.push(act),
       removeClients: async (isAmong) => ({ keys: (['sso ada/new~2', 'made ada~3'] as const).filter(isAmong).length }),
@@ -119,7 +119,7 @@ it('A purge of a person also removes the data of the own keys, even deleted ones
   const removed = { files: 4, keys: 1, usage: 2 };
   expect(await purge({ client: 'sso ada', by })).toMatchObject({ client: 'sso ada', clients, removed });
   expect(purged).toEqual(clients);
-  expect([removals.has('sso ada'), removals.has('sso ada/new~2')]).toEqual([false, false]);
+  expect([removals.isRemoving('sso ada'), removals.isRemoving('sso ada/new~2')]).toEqual([false, false]);
   const target = { target: 'sso ada', by: 'key root', request_id: '1' };
   expect(acts).toMatchObject([
     { act: 'client_purged', ...target },

@@ -3,11 +3,11 @@ import type { ModelCli } from '../../../../src/primary/cli/model-cli.js';
 
 function recordedCli(name: string, seen: string[]): ModelCli {
   const health = {
-    checks: { start: () => seen.push(`${name} checks`) },
+    checks: { startChecks: () => seen.push(`${name} checks`) },
     forceCheck: async () => seen.push(`${name} checked`),
   };
-  const standby = { start: () => seen.push(`${name} standby`) };
-  return { name, health, standby, login: { start: () => seen.push(`${name} login`) } } as unknown as ModelCli;
+  const standby = { startStandby: () => seen.push(`${name} standby`) };
+  return { name, health, standby, login: { startRenewals: () => seen.push(`${name} login`) } } as unknown as ModelCli;
 }
 
 describe('The logins of model CLIs without further ones', () => {
@@ -26,7 +26,7 @@ describe('The logins of model CLIs without further ones', () => {
       second,
     ]);
     expect([logins.secrets, logins.unused, logins.warnings([])]).toEqual([[], [], []]);
-    logins.start();
+    logins.startLogins();
     await logins.checkAll();
     await logins.reread();
     const started = ['claude', 'codex'].flatMap((name) =>

@@ -40,7 +40,7 @@ it('The order stays correct however conversations move and leave', () => {
     const at = Math.floor(random() * list.length);
     const [moved] = list.splice(at, 1);
     if (moved === undefined) break;
-    order.remove(moved);
+    order.removeConversation(moved);
     if (random() < 0.8) {
       moved.activity = ++last;
       order.append(moved);

@@ -49,7 +49,7 @@ describe('The limit on the number of conversations', () => {
     const id = harness.chat();
     const turn = harness.open(id);
     expect(failureOf(() => harness.open(null))).toMatchObject(everyOneInUse);
-    harness.store.remove(id, 'key alice');
+    harness.store.removeConversation(id, 'key alice');
     const next = harness.chat();
     turn.commit('More', 'Yes', 1);
     turn[Symbol.dispose]();
@@ -117,7 +117,7 @@ describe('The limit on the text of one conversation', () => {
     turn[Symbol.dispose]();
     expect(harness.store.counts.bytes).toBe('HiHello'.length + 60);
     expect(failureOf(() => harness.store.turn(id, 'key alice', null, 34))).toMatchObject(tooLarge);
-    harness.store.remove(id, 'key alice');
+    harness.store.removeConversation(id, 'key alice');
     expect(harness.store.counts.bytes).toBe(0);
   });
 
@@ -131,9 +131,9 @@ describe('The limit on the text of one conversation', () => {
     expect(harness.store.counts.bytes).toBe(bytes + 'HiHello'.length);
     const fork = harness.fork(id, 'key alice', 2);
     expect(harness.store.counts.bytes).toBe(2 * bytes + 'HiHello'.length);
-    harness.store.remove(id, 'key alice');
+    harness.store.removeConversation(id, 'key alice');
     expect(harness.store.counts.bytes).toBe(bytes);
-    harness.store.remove(fork.id, 'key alice');
+    harness.store.removeConversation(fork.id, 'key alice');
     expect(harness.store.counts.bytes).toBe(0);
   });
 
@@ -161,7 +161,7 @@ describe('The share of a client', () => {
     const harness = new StoreHarness({ maxBytes: 1000 });
     const small = harness.chat(null, 'key former');
     for (const size of [600, 600, 600])
-      harness.store.remove(harness.chat(null, 'key former', 'x'.repeat(size)), 'key former');
+      harness.store.removeConversation(harness.chat(null, 'key former', 'x'.repeat(size)), 'key former');
     for (let count = 0; count < 5; count++) harness.chat(null, 'key greedy', 'x'.repeat(300));
     expect(harness.has(small, 'key former')).toBe(true);
   });

@@ -4,7 +4,7 @@ import { StoreHarness, ttlMs } from '../../../support/stores/conversations.js';
 function pagesOf({ store }: StoreHarness, limit: number, meanwhile: (page: number) => void = () => {}): string[][] {
   const pages: string[][] = [];
   for (let before: number | null = null; ; ) {
-    const { conversations, next } = store.list('key alice', before, limit);
+    const { conversations, next } = store.listConversations('key alice', before, limit);
     pages.push(conversations.map(({ id }) => id));
     meanwhile(pages.length);
     if (next === null) return pages;
@@ -19,11 +19,11 @@ describe('The list of conversations', () => {
     harness.chat(null, 'key bob');
     await harness.clock.advance(10);
     harness.chat(first);
-    const { conversations, next } = harness.store.list('key alice', null, 50);
+    const { conversations, next } = harness.store.listConversations('key alice', null, 50);
     expect(conversations.map(({ id }) => id)).toEqual([first, second]);
     expect(conversations[0]).toMatchObject({ ...harness.store.snapshot(first, 'key alice'), title: 'Hi' });
     expect(next).toBeNull();
-    expect(harness.store.list('key carol', null, 50)).toEqual({ conversations: [], next: null });
+    expect(harness.store.listConversations('key carol', null, 50)).toEqual({ conversations: [], next: null });
   });
 
   it('has no further page after a full last one', () => {
@@ -38,7 +38,7 @@ describe('The list of conversations', () => {
     const [moved, deleted] = [ids.filter((_, at) => at % 7 === 0), ids.filter((_, at) => at % 5 === 1 && at % 7 !== 0)];
     const pages = pagesOf(harness, 30, (page) => {
       for (const id of moved.slice(page * 5, page * 5 + 5)) harness.chat(id);
-      for (const id of deleted.slice(page * 5, page * 5 + 5)) harness.store.remove(id, 'key alice');
+      for (const id of deleted.slice(page * 5, page * 5 + 5)) harness.store.removeConversation(id, 'key alice');
       harness.chat();
     });
     const shown = pages.flat();
@@ -55,18 +55,23 @@ describe('The list of conversations', () => {
     const harness = new StoreHarness();
     const ids = [harness.chat(), harness.chat()];
     const expected = ids.reverse().slice(0, count);
-    expect(harness.store.list('key alice', before, 50).conversations.map(({ id }) => id)).toEqual(expected);
+    expect(harness.store.listConversations('key alice', before, 50).conversations.map(({ id }) => id)).toEqual(
+      expected,
+    );
   });
 
   it('contains no expired conversation, unless it is in use', async () => {
     const harness = new StoreHarness();
     const [busy] = [harness.chat(), harness.chat()];
     using _turn = harness.open(busy ?? null);
-    const { next } = harness.store.list('key alice', null, 1);
+    const { next } = harness.store.listConversations('key alice', null, 1);
     await harness.clock.advance(ttlMs);
     const young = harness.chat();
-    expect(harness.store.list('key alice', null, 50).conversations.map(({ id }) => id)).toEqual([young, busy]);
-    expect(harness.store.list('key alice', next, 50).conversations.map(({ id }) => id)).toEqual([busy]);
+    expect(harness.store.listConversations('key alice', null, 50).conversations.map(({ id }) => id)).toEqual([
+      young,
+      busy,
+    ]);
+    expect(harness.store.listConversations('key alice', next, 50).conversations.map(({ id }) => id)).toEqual([busy]);
   });
 });
 
@@ -74,7 +79,7 @@ describe('The title of a conversation', () => {
   const titleAfter = (message: string) => {
     const harness = new StoreHarness();
     harness.chat(null, 'key alice', message);
-    return harness.store.list('key alice', null, 1).conversations[0]?.title;
+    return harness.store.listConversations('key alice', null, 1).conversations[0]?.title;
   };
 
   it.each([

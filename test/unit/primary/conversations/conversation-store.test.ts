@@ -19,7 +19,7 @@ describe('A conversation', () => {
   it('contains the committed turns, with their times and figures', async () => {
     const { clock, store } = new StoreHarness();
     const first = store.turn(null, 'key alice', 'Be brief.', 2);
-    first.open();
+    first.openTurn();
     const { id } = first.commit('Hi', 'Hello', 5);
     first[Symbol.dispose]();
     await clock.advance(250);
@@ -29,7 +29,7 @@ describe('A conversation', () => {
       { role: 'user', text: 'Hi' },
       { role: 'assistant', text: 'Hello' },
     ]);
-    second.open();
+    second.openTurn();
     const createdAt = clock.now() - 250;
     const lastActivityAt = clock.now();
     const expiresAt = lastActivityAt + ttlMs;
@@ -42,18 +42,18 @@ describe('A conversation', () => {
   it('is begun by a later turn if its first turn has failed, but not if it was removed', () => {
     const { store } = new StoreHarness();
     const failed = store.turn(null, 'key alice', 'Be brief.', 2);
-    failed.open();
+    failed.openTurn();
     const { id } = failed;
     const next = () => store.turn(id, 'key alice', 'Be brief.', 2, null, true);
     expect(next().isReady).toBe(false); // it continues the first turn
     failed[Symbol.dispose]();
     expect(failureOf(() => store.turn(id, 'key alice', null, 2))).toMatchObject({ reason: 'conversation_unknown' });
     const begun = next();
-    begun.open();
+    begun.openTurn();
     expect([begun.isFirst, begun.system, begun.commit('Hi', 'Hello', 5).id]).toEqual([true, 'Be brief.', id]);
     begun[Symbol.dispose]();
     expect(failureOf(() => store.turn(id, 'key bob', null, 2, null, true))).toMatchObject({ code: 'validation_error' });
-    store.remove(id, 'key alice');
+    store.removeConversation(id, 'key alice');
     expect(failureOf(next)).toMatchObject({ reason: 'conversation_unknown' });
   });
 
@@ -63,7 +63,7 @@ describe('A conversation', () => {
     const id = harness.chat();
     const version = (text: string) => {
       using turn = store.turn(null, 'key alice', null, 3, id);
-      turn.open();
+      turn.openTurn();
       return turn.commit(text, 'Hello', 3).id;
     };
     const plain = version('Hey');
@@ -90,9 +90,9 @@ describe('A conversation', () => {
     const { store, clock } = harness;
     const [first, last] = [harness.chat(null, 'key bob'), harness.chat(null, 'key bob')];
     const gone = [first, harness.chat(), harness.chat(), last];
-    store.remove(gone[2] as string, 'key alice');
+    store.removeConversation(gone[2] as string, 'key alice');
     await clock.advance(ttlMs);
-    store.expire();
+    store.expireConversations();
     expect(harness.removed).toEqual(['evicted', 'evicted', 'deleted', 'expired']);
     expect(harness.removedIds).toEqual(gone);
     const foreign = harness.chat(null, 'key bob');
@@ -100,7 +100,7 @@ describe('A conversation', () => {
     const reactionsTo = (id: string) =>
       [
         () => store.snapshot(id, 'key alice'),
-        () => store.remove(id, 'key alice'),
+        () => store.removeConversation(id, 'key alice'),
         () => store.turn(id, 'key alice', null, 2),
       ].map(failureOf);
     const known = new Set(ids.flatMap(reactionsTo).map((reaction) => JSON.stringify(reaction)));
@@ -133,7 +133,7 @@ describe('A conversation', () => {
     const id = harness.chat();
     const turn = harness.open(id);
     await harness.clock.advance(2 * ttlMs);
-    harness.store.expire();
+    harness.store.expireConversations();
     expect(harness.has(id)).toBe(true);
     turn[Symbol.dispose]();
     expect(harness.has(id)).toBe(false);
@@ -143,7 +143,7 @@ describe('A conversation', () => {
     const harness = new StoreHarness();
     const id = harness.chat();
     const [running, waiting] = [harness.open(id), harness.open(id)];
-    harness.store.remove(id, 'key alice');
+    harness.store.removeConversation(id, 'key alice');
     const mine = waiting.ready(calm(), () => {});
     expect(running.commit('More', 'Yes', 2)).toMatchObject({ id, messageCount: 4 });
     running[Symbol.dispose]();

@@ -65,7 +65,7 @@ describe('The state of a conversation at a turn', () => {
     const harness = new StoreHarness();
     const id = harness.chat();
     using turn = harness.open(id);
-    harness.store.remove(id, 'key alice');
+    harness.store.removeConversation(id, 'key alice');
     expect([turn.state, turn.stateAt(2)]).toEqual([null, null]);
     const { messageCount } = turn.commit('More', 'Yes', 1);
     expect([messageCount, turn.stateAt(messageCount)]).toEqual([4, null]);

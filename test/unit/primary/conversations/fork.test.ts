@@ -6,7 +6,7 @@ const image: Image = { mediaType: 'image/png', data: 'AAAA', at: 0 };
 /** Creates a conversation of three turns of 1, 10 and 100 tokens, the second one with an image. */
 function threeTurns(harness: StoreHarness): string {
   using first = harness.store.turn(null, 'key alice', 'Be kind.', 2);
-  first.open();
+  first.openTurn();
   const { id } = first.commit('one', 'eins', 1);
   for (const [user, assistant, tokens, images] of [
     ['two', 'zwei', 10, [image]] as const,

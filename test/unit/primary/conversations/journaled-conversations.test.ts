@@ -16,9 +16,9 @@ function createKept(limits = {}) {
     ...noJournal,
     asked,
     isBroken: false,
-    commit: (change: ConversationChange) =>
+    commitChange: (change: ConversationChange) =>
       record(change.type === 'title' ? change : [change.type, change.messageCount]),
-    remove: (id: string) => record(['remove', id]),
+    removeConversation: (id: string) => record(['remove', id]),
   };
   return { harness, journal, kept: new JournaledConversations(harness.store, journal, harness.clock) };
 }
@@ -27,7 +27,7 @@ describe('A journaled conversation', () => {
   it('is removed from the journal, then from memory', async () => {
     const { harness, journal, kept } = createKept();
     const id = harness.chat();
-    const removed = kept.remove(id, 'key alice');
+    const removed = kept.removeConversation(id, 'key alice');
     expect(harness.has(id)).toBe(true);
     await removed;
     expect(harness.has(id)).toBe(false);
@@ -37,7 +37,10 @@ describe('A journaled conversation', () => {
   it('is removed only once for simultaneous requests', async () => {
     const { harness, kept } = createKept();
     const id = harness.chat();
-    const both = await Promise.allSettled([kept.remove(id, 'key alice'), kept.remove(id, 'key alice')]);
+    const both = await Promise.allSettled([
+      kept.removeConversation(id, 'key alice'),
+      kept.removeConversation(id, 'key alice'),
+    ]);
     expect(both.map(({ status }) => status)).toEqual(['fulfilled', 'rejected']);
     expect(harness.removed).toEqual(['deleted']);
   });
@@ -45,7 +48,7 @@ describe('A journaled conversation', () => {
   it('cannot be removed by other clients', async () => {
     const { harness, journal, kept } = createKept();
     const id = harness.chat();
-    await expect(kept.remove(id, 'key bob')).rejects.toMatchObject({ code: 'not_found' });
+    await expect(kept.removeConversation(id, 'key bob')).rejects.toMatchObject({ code: 'not_found' });
     expect(journal.asked).toEqual([]);
   });
 
@@ -53,10 +56,10 @@ describe('A journaled conversation', () => {
     const { harness, journal, kept } = createKept();
     const id = harness.chat();
     journal.isBroken = true;
-    await expect(kept.remove(id, 'key alice')).rejects.toMatchObject({ code: 'store_unavailable' });
+    await expect(kept.removeConversation(id, 'key alice')).rejects.toMatchObject({ code: 'store_unavailable' });
     await expect(kept.fork(id, 'key alice', null)).rejects.toMatchObject({ code: 'store_unavailable' });
     expect(harness.store.counts).toMatchObject({ conversations: 1, created: 1 });
-    expect(harness.store.list('key alice', null, 10).conversations.map((each) => each.id)).toEqual([id]);
+    expect(harness.store.listConversations('key alice', null, 10).conversations.map((each) => each.id)).toEqual([id]);
   });
 
   it('is forked in the journal, then in memory', async () => {
@@ -101,7 +104,10 @@ describe('A title', () => {
     const before = harness.store.snapshot(first, 'key alice');
     await harness.clock.advance(10);
     await kept.rename(first, 'key alice', 'Named');
-    expect(harness.store.list('key alice', null, 10).conversations.map(({ id }) => id)).toEqual([second, first]);
+    expect(harness.store.listConversations('key alice', null, 10).conversations.map(({ id }) => id)).toEqual([
+      second,
+      first,
+    ]);
     expect(harness.store.snapshot(first, 'key alice')).toEqual({ ...before, title: 'Named' });
   });
 });
@@ -111,7 +117,7 @@ it('Simultaneous forks are written one after the other, each within the limits b
   const id = harness.chat();
   const counts: number[] = [];
   let open = 0;
-  journal.commit = async () => {
+  journal.commitChange = async () => {
     counts.push(++open);
     await new Promise(setImmediate);
     open--;
@@ -136,8 +142,12 @@ describe('A restored conversation', () => {
         yield { id: `${index}`, client: 'key alice' as const, system: null, ...times, turns };
       }
     };
-    const kept = new JournaledConversations(harness.store, Object.assign(journal, { restore }), harness.clock);
-    return { harness, count: await kept.restore() };
+    const kept = new JournaledConversations(
+      harness.store,
+      Object.assign(journal, { restoreConversations: restore }),
+      harness.clock,
+    );
+    return { harness, count: await kept.restoreConversations() };
   }
 
   it('has its texts, tokens and times, and is not counted as created', async () => {
@@ -150,15 +160,19 @@ describe('A restored conversation', () => {
   it('expires by the time that has passed while the service was down', async () => {
     const { harness } = await restored([ttlMs - 10, 100]);
     await harness.clock.advance(20);
-    harness.store.expire();
+    harness.store.expireConversations();
     expect(harness.removedIds).toEqual(['0']);
   });
 
   it('retains its order, even if a clock was set back meanwhile', async () => {
     const { harness } = await restored([-5000, 800, 100]);
-    expect(harness.store.list('key alice', null, 9).conversations.map(({ id }) => id)).toEqual(['2', '1', '0']);
+    expect(harness.store.listConversations('key alice', null, 9).conversations.map(({ id }) => id)).toEqual([
+      '2',
+      '1',
+      '0',
+    ]);
     await harness.clock.advance(ttlMs);
-    harness.store.expire();
+    harness.store.expireConversations();
     expect(harness.removedIds).toEqual(['0', '1', '2']);
   });
 

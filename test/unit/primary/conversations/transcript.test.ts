@@ -10,7 +10,7 @@ const mixed = (length: number) => 'aé…😀'.repeat(Math.ceil(length / 10));
 
 function begun(harness: StoreHarness, user: string, assistant = 'Hello', images: readonly Image[] = []): string {
   using turn = harness.store.turn(null, 'key alice', 'Be kind.', user.length);
-  turn.open();
+  turn.openTurn();
   return turn.commit(user, assistant, 1, images).id;
 }
 
@@ -20,7 +20,7 @@ const large = { maxBytes: 100_000_000, maxBytesEach: 100_000_000 };
 function* piecesOf({ store }: StoreHarness, id: string, withImages = true) {
   let from: TranscriptPlace | null = null;
   do {
-    const { parts, next }: TranscriptItem = store.read({ id, client: 'key alice', withImages, from });
+    const { parts, next }: TranscriptItem = store.readTranscript({ id, client: 'key alice', withImages, from });
     yield parts;
     from = next;
   } while (from !== null);
@@ -122,7 +122,7 @@ describe('The transcript of a conversation', () => {
     const id = begun(harness, mixed(100_000));
     const reading = piecesOf(harness, id);
     reading.next();
-    harness.store.remove(id, 'key alice');
+    harness.store.removeConversation(id, 'key alice');
     expect(failureOf(() => reading.next())).toMatchObject({ code: 'not_found' });
     expect(reading.next().done).toBe(true);
   });
@@ -131,7 +131,7 @@ describe('The transcript of a conversation', () => {
     const harness = new StoreHarness();
     const id = begun(harness, 'mine');
     const failures = [id, 'A'.repeat(24)].map((asked) =>
-      failureOf(() => harness.store.read({ id: asked, client: 'key bob', withImages: true, from: null })),
+      failureOf(() => harness.store.readTranscript({ id: asked, client: 'key bob', withImages: true, from: null })),
     );
     expect(failures).toEqual(
       failures.map(() => expect.objectContaining({ code: 'not_found', message: 'no such conversation' })),

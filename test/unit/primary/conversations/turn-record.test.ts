@@ -27,7 +27,7 @@ function createRecord(question: string, system: string | null = null) {
 describe('The record of a turn', () => {
   it('commits the whole answer if it differs from the pieces', async () => {
     const { store, turn, record } = createRecord('Hi');
-    record.add('Helo');
+    record.addText('Helo');
     const { id } = await record.commit('Hello', calm);
     turn[Symbol.dispose]();
     expect(store.turn(id, 'key alice', null, 0).history.at(-1)?.text).toBe('Hello');
@@ -35,7 +35,7 @@ describe('The record of a turn', () => {
 
   it('keeps the places of added messages, which are unknown in a corrected answer', () => {
     const { turn, record } = createRecord('Hi');
-    record.add('Helo');
+    record.addText('Helo');
     record.addMessage('Louder.');
     expect(record.marksFor(null)).toEqual({ additions: [{ at: 4, text: 'Louder.' }] });
     expect(record.marksFor('Hello')).toEqual({ additions: [{ at: 0, text: 'Louder.' }] });
@@ -44,7 +44,7 @@ describe('The record of a turn', () => {
 
   it('counts the tokens of system text, question and answer, together if they are short', async () => {
     const { record, counted } = createRecord('Hi', 'Be brief.');
-    record.add('Hello');
+    record.addText('Hello');
     expect(counted).toEqual([]);
     expect(await record.commit(null, calm)).toMatchObject({ tokensUsed: 16 });
     expect(counted).toEqual([['Be brief.', 'Hi', 'Hello']]);
@@ -54,7 +54,7 @@ describe('The record of a turn', () => {
     const question = 'x'.repeat(maxShortLength + 1);
     const { record, counted } = createRecord(question);
     expect(counted).toEqual([['', question]]);
-    record.add('Hello');
+    record.addText('Hello');
     expect(await record.commit(null, calm)).toMatchObject({ tokensUsed: maxShortLength + 6 });
     expect(counted.at(-1)).toEqual(['Hello']);
   });
@@ -82,7 +82,7 @@ describe('The record of a turn', () => {
     const caller = new AbortController();
     const record = new TurnRecord(turn, jobRequest({ text: 'Hi' }), {
       countTokens: async () => 7,
-      journal: { commit },
+      journal: { commitChange: commit },
     });
     const committed = record.commit('Hello', caller.signal);
     await settled();
@@ -106,8 +106,8 @@ describe('The record of a turn', () => {
     const harness = new StoreHarness();
     const id = harness.chat();
     using turn = harness.open(id);
-    harness.store.remove(id, 'key alice');
-    const journal = { commit: () => Promise.reject(storeUnavailable()) };
+    harness.store.removeConversation(id, 'key alice');
+    const journal = { commitChange: () => Promise.reject(storeUnavailable()) };
     const record = new TurnRecord(turn, jobRequest(), { countTokens: async () => 1, journal });
     expect(await record.commit('Hello', calm)).toMatchObject({ messageCount: 4 });
   });

@@ -13,11 +13,11 @@ function compareWithList(seed: number, check: (share: FairShare<Sharer>, members
     if (members.length < 3 || random() < 0.6) {
       const client = clients[Math.floor(random() * clients.length)] ?? 'key app';
       const member = { client, bytes: 1 + Math.floor(random() * 5) };
-      share.add(member, at);
+      share.addMember(member, at);
       members.push(member);
     } else {
       const [member] = members.splice(Math.floor(random() * members.length), 1);
-      if (member !== undefined) expect([share.remove(member), share.remove(member)]).toEqual([true, false]);
+      if (member !== undefined) expect([share.removeMember(member), share.removeMember(member)]).toEqual([true, false]);
     }
     check(share, members);
   }
@@ -65,9 +65,9 @@ describe('A share', () => {
   it('reports when the oldest item of a client arrived, and evicts nothing if it is empty', () => {
     const share = new FairShare<Sharer>();
     const members = [1, 2].map((bytes) => ({ client: 'user ada', bytes }) as const);
-    for (const [at, member] of members.entries()) share.add(member, at + 5);
+    for (const [at, member] of members.entries()) share.addMember(member, at + 5);
     expect(share.clients.map(({ oldest }) => oldest)).toEqual([{ member: members[0], at: 5 }]);
-    for (const member of members) share.remove(member);
+    for (const member of members) share.removeMember(member);
     expect([share.pickVictim({ byUser: true }), share.clients]).toEqual([undefined, []]);
   });
 });

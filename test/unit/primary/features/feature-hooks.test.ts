@@ -57,7 +57,7 @@ describe('The hooks of features', () => {
     let counted = 0;
     const usage: PrimaryPart = {
       handlers: {},
-      purge: async () => {
+      purgeClient: async () => {
         const removed = counted;
         counted = 0;
         return { usage: removed };
@@ -65,7 +65,7 @@ describe('The hooks of features', () => {
     };
     const jobs: PrimaryPart = {
       handlers: {},
-      purge: async () => {
+      purgeClient: async () => {
         counted++; // the job has ended, and is counted
         return { jobs: 1 };
       },

@@ -100,7 +100,7 @@ describe('The readiness', () => {
   it('is unknown until the first check has ended', async () => {
     const harness = new Harness();
     const { checks, clock, checked } = harness;
-    checks.start();
+    checks.startChecks();
     expect(checks.current).toMatchObject({ status: 'unknown', checkedAt: null, trigger: 'start' });
     expect(checks.history(null)).toEqual([]);
     const checkedAt = clock.now();
@@ -125,7 +125,7 @@ describe('The readiness', () => {
 
   it('is checked anew for callers who force a check while another one is running', async () => {
     const harness = new Harness();
-    harness.checks.start();
+    harness.checks.startChecks();
     harness.checks.recheck();
     const calls = [
       harness.checks.runCheck('forced'),
@@ -167,7 +167,7 @@ describe('The readiness', () => {
     [1, 1100],
   ])('is checked again after the interval, plus or minus a tenth (%d: %d ms)', async (random, dueMs) => {
     const harness = new Harness({ intervalMs: 1000, random: () => random });
-    harness.checks.start();
+    harness.checks.startChecks();
     await harness.end(good);
     for (let round = 1; round <= 3; round++) {
       await harness.clock.advance(dueMs - 1);
@@ -176,17 +176,17 @@ describe('The readiness', () => {
       await harness.end(good);
     }
     expect(harness.checked.map(({ trigger }) => trigger)).toEqual(['start', 'interval', 'interval', 'interval']);
-    harness.checks.stop();
+    harness.checks.stopChecks();
     await harness.clock.advance(100_000);
     expect(harness.begun).toBe(4);
   });
 
   it('is unchanged when a check ends with the service, and no other check starts', async () => {
     const harness = new Harness();
-    harness.checks.start();
+    harness.checks.startChecks();
     await harness.end(good);
     const cut = harness.checks.runCheck('forced');
-    harness.checks.stop();
+    harness.checks.stopChecks();
     await harness.end(bad); // the service killed its program
     const [, last] = await Promise.all([harness.checks.runCheck('failure'), cut]);
     expect(last).toMatchObject({ status: 'ready', trigger: 'start' });
@@ -195,7 +195,7 @@ describe('The readiness', () => {
 
   it('is checked only once if the interval is 0', async () => {
     const harness = new Harness();
-    harness.checks.start();
+    harness.checks.startChecks();
     await harness.end(good);
     await harness.clock.advance(1_000_000);
     expect(harness.begun).toBe(1);
@@ -218,14 +218,14 @@ describe('The readiness', () => {
       await harness.end(good);
     };
     const job = { request: jobRequest({ client: 'key mallory' }), route: { circuit: 'big' } };
-    harness.health.checks.start();
+    harness.health.checks.startChecks();
     await harness.end(good);
     for (let n = 0; n < 20; n++) await fail();
     expect(harness.checked).toHaveLength(7);
     await harness.clock.advance(60_000);
     expect(harness.begun).toBe(8);
     await harness.end(good);
-    harness.health.stop();
+    harness.health.stopHealth();
     expect(harness.clock.pending).toBe(0);
   });
 
@@ -234,7 +234,7 @@ describe('The readiness', () => {
     const { checks } = harness;
     harness.learn(jobDone());
     expect(harness.begun).toBe(0);
-    checks.start();
+    checks.startChecks();
     await harness.end(bad);
     harness.learn(jobDone());
     expect(harness.begun).toBe(2);
@@ -267,7 +267,7 @@ describe('A credential that the API rejects', () => {
   /** Creates the health of a CLI whose checks succeed, half a minute after the API refused the credential of a job. */
   async function refusedHarness(): Promise<Harness> {
     const harness = new Harness({ intervalMs: 10_000 });
-    harness.checks.start();
+    harness.checks.startChecks();
     await harness.end(good);
     harness.learn(refused(100));
     await harness.end(good);
@@ -335,7 +335,7 @@ describe('A CLI whose jobs fail one after the other', () => {
   /** Creates the health of a CLI after two crashes and a job without output. Its checks find no fault. */
   async function failingHarness(): Promise<Harness> {
     const harness = new Harness({ intervalMs: 60_000 });
-    harness.checks.start();
+    harness.checks.startChecks();
     await harness.end(good);
     for (const reason of ['crashed', 'crashed', 'empty_answer'] as const) harness.learn(failedFor(reason));
     await harness.end(good);

@@ -66,7 +66,7 @@ describe('A job with a schema', () => {
   it('sends nothing before the whole value has been checked', async () => {
     const harness = harnessOf([says('{"a":', '1}')], { extras: knowsSchemas });
     const { promise, resolve } = withResolvers();
-    harness.schemas.read = (_schema, value) => promise.then(() => ({ kind: 'fits', value }));
+    harness.schemas.readValue = (_schema, value) => promise.then(() => ({ kind: 'fits', value }));
     const seen: JobEvent[] = [];
     const reading = (async () => {
       for await (const event of harness.run({ schema, isStreamed: true })) seen.push(event);
@@ -80,7 +80,7 @@ describe('A job with a schema', () => {
 
   it('releases its slot when it times out, without waiting for the check of its value', async () => {
     const harness = harnessOf([says('{"a":1}')], { extras: knowsSchemas });
-    harness.schemas.read = () => new Promise(() => {});
+    harness.schemas.readValue = () => new Promise(() => {});
     const events = all(harness.run({ schema }));
     await settled();
     await harness.clock.advance(120_000);

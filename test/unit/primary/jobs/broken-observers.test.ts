@@ -19,7 +19,7 @@ describe('An observer that throws', () => {
     const harness = jobHarness();
     harness.brokenObservation = 'jobEnded';
     await harness.accept();
-    await harness.jobs.idle();
+    await harness.jobs.untilIdle();
     expect(harness.backgroundOutcomes()).toEqual(['ok']);
     expect(harness.broken).toEqual([new TypeError('jobEnded is broken')]);
     await harness.expectTidy();
@@ -29,7 +29,7 @@ describe('An observer that throws', () => {
     const harness = jobHarness();
     harness.brokenObservation = 'ended';
     await harness.accept();
-    await harness.jobs.idle();
+    await harness.jobs.untilIdle();
     expect([harness.localJobs.counts, harness.broken]).toEqual([
       { queued: 0, running: 0 },
       [new TypeError('ended is broken')],

@@ -150,7 +150,7 @@ describe('The chain of a job', () => {
     const open = (text: string) => JobChain.of(routed(requestWith([], text, {})), recent, () => false);
     const [title, question] = [open('A title?'), open('Hello')];
     expect(title?.after('Greetings').guess).toEqual({ kind: 'side', client: 'key ada' });
-    title?.close();
+    title?.closeChain();
     expect(question?.after('Hi').guess).toEqual({ kind: 'question', client: 'key ada' });
   });
 });

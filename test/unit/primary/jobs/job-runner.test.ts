@@ -142,7 +142,7 @@ describe('A successful job', () => {
   it('releases its slot even if no caller reads its answer', async () => {
     const harness = jobHarness();
     const unread = harness.run();
-    await harness.room.idle();
+    await harness.room.untilIdle();
     await harness.expectTidy();
     expect(endOf(await all(unread)).outcome).toBe('ok');
   });
@@ -409,7 +409,7 @@ describe('A job', () => {
     }
     expect(read).toBeGreaterThan(2 * maxAhead);
     caller.abort(clientGone);
-    await harness.room.idle();
+    await harness.room.untilIdle();
     await harness.expectTidy();
   });
 });
@@ -446,7 +446,7 @@ describe('A job that its client ends early', () => {
     expect((running.turnControl as TurnControl).interrupt()).toBe(true);
     expect(await job.end()).toMatchObject({ outcome: 'ok', isCutShort: true });
     expect(harness.health.circuits.account.state.name).toBe(state);
-    harness.health.circuits.stop();
+    harness.health.circuits.stopTrials();
   });
 });
 

@@ -44,22 +44,22 @@ async function isResolved(promise: Promise<unknown>): Promise<boolean> {
 describe('The events of a job', () => {
   it('arrive in order: positions, the start, the text, the end', async () => {
     const stream = new JobStream(true);
-    stream.queued(2, 'slot');
+    stream.writePosition(2, 'slot');
     expect(await nextOf(stream)).toEqual({ type: 'job-queued', position: 2, reason: 'slot' });
-    stream.started(7);
+    stream.writeStart(7);
     stream.write(textDelta('Hel'));
     stream.write(textDelta('lo'));
-    stream.end(end);
+    stream.writeEnd(end);
     expect(await all(stream)).toEqual([started, delta('Hel'), delta('lo'), end]);
   });
 
   it('wake a reader that waits for them', async () => {
     const stream = new JobStream(true);
     for (const [happens, event] of [
-      [() => stream.queued(1, 'slot'), { type: 'job-queued', position: 1, reason: 'slot' }],
-      [() => stream.started(7), started],
+      [() => stream.writePosition(1, 'slot'), { type: 'job-queued', position: 1, reason: 'slot' }],
+      [() => stream.writeStart(7), started],
       [() => stream.write(textDelta('Hi')), delta('Hi')],
-      [() => stream.end(end), end],
+      [() => stream.writeEnd(end), end],
     ] as const) {
       const next = nextOf(stream);
       await settled();
@@ -71,11 +71,11 @@ describe('The events of a job', () => {
 
   it('have one end, and nothing follows it', async () => {
     const stream = streamOf('Hi');
-    stream.end(end);
+    stream.writeEnd(end);
     stream.write(textDelta('too late'));
-    stream.end(jobFailed('timeout'));
+    stream.writeEnd(jobFailed('timeout'));
     expect(await all(stream)).toEqual([delta('Hi'), end]);
-    stream.end(end);
+    stream.writeEnd(end);
     stream.write(textDelta('much too late'));
     expect(await stream.next()).toEqual({ value: undefined, done: true });
   });
@@ -84,7 +84,7 @@ describe('The events of a job', () => {
     const stream = streamOf('x'.repeat(maxHeldLength));
     for await (const _ of stream) break;
     stream.write(textDelta('y'.repeat(maxHeldLength)));
-    stream.end(end);
+    stream.writeEnd(end);
     expect(stream.isFull).toBe(false);
     expect(await all(stream)).toEqual([]);
   });
@@ -93,7 +93,7 @@ describe('The events of a job', () => {
 describe('A position in the queue', () => {
   it('replaces an earlier one that was not read', async () => {
     const stream = new JobStream(true);
-    for (const position of [9, 8, 3]) stream.queued(position, 'slot');
+    for (const position of [9, 8, 3]) stream.writePosition(position, 'slot');
     expect(await nextOf(stream)).toEqual({ type: 'job-queued', position: 3, reason: 'slot' });
     expect(await isResolved(stream.next())).toBe(false);
   });
@@ -102,28 +102,28 @@ describe('A position in the queue', () => {
     const stream = new JobStream(true);
     const events = all(stream);
     for (const position of [2, 2, 1, 1, 2]) {
-      stream.queued(position, 'slot');
+      stream.writePosition(position, 'slot');
       await settled();
     }
-    stream.end(end);
+    stream.writeEnd(end);
     const positions = [2, 1, 2].map((position) => ({ type: 'job-queued', position, reason: 'slot' }));
     expect(await events).toEqual([...positions, end]);
   });
 
   it('is dropped when the job gets its slot, and none is sent after that', async () => {
     const stream = new JobStream(true);
-    stream.queued(1, 'slot');
-    stream.started(7);
-    stream.queued(5, 'slot');
-    stream.end(end);
+    stream.writePosition(1, 'slot');
+    stream.writeStart(7);
+    stream.writePosition(5, 'slot');
+    stream.writeEnd(end);
     expect(await all(stream)).toEqual([started, end]);
   });
 
   it('is not sent if the answer is not streamed', async () => {
     const stream = new JobStream(false);
-    stream.queued(4, 'slot');
-    stream.started(7);
-    stream.end(end);
+    stream.writePosition(4, 'slot');
+    stream.writeStart(7);
+    stream.writeEnd(end);
     expect(await all(stream)).toEqual([started, end]);
   });
 });
@@ -132,7 +132,7 @@ describe('The text of a streamed answer', () => {
   it('is sent as it was written: one event for each piece', async () => {
     const texts = Array.from({ length: 100 }, (_, index) => `piece ${index} `);
     const stream = streamOf(...texts);
-    stream.end(end);
+    stream.writeEnd(end);
     expect(await textsOf(stream)).toEqual(texts);
   });
 
@@ -142,7 +142,7 @@ describe('The text of a streamed answer', () => {
     expect(await nextOf(stream)).toEqual(delta(texts.join('').slice(0, maxDeltaLength)));
     stream.write(textDelta('one'));
     stream.write(textDelta('two'));
-    stream.end(end);
+    stream.writeEnd(end);
     const rest = await textsOf(stream);
     expect(rest.join('')).toBe(`${texts.join('').slice(maxDeltaLength)}onetwo`);
     expect(rest.slice(-2)).toEqual(['one', 'two']);
@@ -158,7 +158,7 @@ describe('The calls of a streamed answer', () => {
     for (const call of [start('1'), input('{"a"'), input(':1}'), start('2'), start('3')]) stream.write(call);
     stream.write(textDelta('And'));
     stream.write(start('4'));
-    stream.end(end);
+    stream.writeEnd(end);
     expect(await all(stream)).toEqual([
       ...[delta('I '), delta('see.')],
       ...[start('1'), input('{"a"'), input(':1}'), start('2'), start('3')],
@@ -184,7 +184,7 @@ describe('The calls of a streamed answer', () => {
       for (let index = 0; index < 20; index++) stream.write(input(piece));
       stream.write(textDelta('text'));
     }
-    stream.end(end);
+    stream.writeEnd(end);
     const events = await all(stream);
     const inputs = events.flatMap((event) => (event.type === 'call-delta' ? [event.text.length] : []));
     expect(inputs.slice(0, 2)).toEqual([maxDeltaLength, 20_000 - maxDeltaLength]);
@@ -201,7 +201,7 @@ describe('The calls of a streamed answer', () => {
     const text = `x${'👩'.repeat(maxDeltaLength)}`;
     stream.write(start('1'));
     stream.write(input(text));
-    stream.end(end);
+    stream.writeEnd(end);
     const inputs = (await all(stream)).flatMap((event) => (event.type === 'call-delta' ? [event.text] : []));
     expect(inputs.join('')).toBe(text);
     expect(inputs.length).toBeGreaterThan(1);
@@ -229,7 +229,7 @@ describe('The calls of a streamed answer', () => {
     stream.write(input('x'.repeat(maxHeldLength)));
     expect(stream.isFull).toBe(false);
     const calls = [{ id: '1', name: 'weather', input: '{}' }];
-    stream.end(jobDone({ calls }));
+    stream.writeEnd(jobDone({ calls }));
     expect(await all(stream)).toEqual([delta('I see.'), jobDone({ calls })]);
   });
 });
@@ -237,13 +237,13 @@ describe('The calls of a streamed answer', () => {
 describe('The text of an answer that is not streamed', () => {
   it('is sent in one piece, before the end', async () => {
     const stream = new JobStream(false);
-    stream.started(7);
+    stream.writeStart(7);
     stream.write(textDelta('Hel'));
     stream.write(textDelta('lo'));
     expect(await nextOf(stream)).toEqual(started);
     const next = nextOf(stream);
     expect(await isResolved(next)).toBe(false);
-    stream.end(end);
+    stream.writeEnd(end);
     expect(await next).toEqual(delta('Hello'));
     expect(await all(stream)).toEqual([end]);
   });
@@ -258,7 +258,7 @@ describe('The text of an answer that is not streamed', () => {
       const event = await nextOf(stream);
       if (event?.type === 'text-delta') seen.push(event.text);
     }
-    stream.end(end);
+    stream.writeEnd(end);
     seen.push(...(await textsOf(stream)));
     expect(seen.join('')).toBe(texts.join(''));
     expect(seen.slice(0, -1).every(({ length }) => length === maxDeltaLength)).toBe(true);
@@ -274,7 +274,7 @@ it.each([
   const text = 'x'.repeat(before) + '👩'.repeat(maxDeltaLength);
   const stream = new JobStream(isStreamed);
   stream.write(textDelta(text));
-  stream.end(end);
+  stream.writeEnd(end);
   const pieces = await textsOf(stream);
   expect(pieces.join('')).toBe(text);
   expect(pieces.filter((piece) => Buffer.from(piece).toString() !== piece)).toEqual([]);
@@ -296,7 +296,7 @@ describe('Back-pressure', () => {
   });
 
   it.each<[string, (stream: JobStream) => unknown]>([
-    ['ends', (stream) => stream.end(end)],
+    ['ends', (stream) => stream.writeEnd(end)],
     ['has lost its reader', (stream) => stream.return()],
   ])('ends once the job %s', async (_, happens) => {
     const stream = streamOf('x'.repeat(maxHeldLength));
@@ -324,7 +324,7 @@ describe('Back-pressure', () => {
           if (stream.isFull) await stream.room();
           if (random() < 0.02) await settled(1);
         }
-        stream.end(end);
+        stream.writeEnd(end);
       })();
       const read: string[] = [];
       for await (const event of stream) {
@@ -356,7 +356,7 @@ describe('Passages, searches, and the starts of calls', () => {
     expect(await isResolved(room)).toBe(false);
     expect(await nextOf(stream)).toEqual(passage);
     await room;
-    stream.end(end);
+    stream.writeEnd(end);
     expect(await all(stream)).toEqual([...Array(written - 1).fill(passage), end]);
   });
 

@@ -122,7 +122,7 @@ describe('A turn of a conversation', () => {
     const id = await harness.turn();
     const running = harness.turn(id);
     await settled();
-    harness.conversations.remove(id, 'key a');
+    harness.conversations.removeConversation(id, 'key a');
     open();
     expect(await running).toBe(id);
     expect(harness.processes[1]?.released).toEqual([null]);
@@ -132,7 +132,7 @@ describe('A turn of a conversation', () => {
   it('does not return its process if the turn could not be stored, because the process knows more than the conversation', async () => {
     const harness = jobHarness();
     const id = await harness.turn();
-    harness.journal = { commit: () => Promise.reject(storeUnavailable()) };
+    harness.journal = { commitChange: () => Promise.reject(storeUnavailable()) };
     const end = await harness.finish({ operation: 'chat', conversationId: id });
     const failure = { code: 'store_unavailable', retryAfterSeconds: 5 };
     expect(end).toMatchObject({ outcome: 'store_unavailable', failure });

@@ -32,7 +32,7 @@ describe('The signal of a job', () => {
     const late = new RelayError('queue_timeout', 'late');
     for (const { job } of [waiting, running]) job.limitTime(15_000, () => late);
     await running.clock.advance(14_000);
-    running.job.start(2000);
+    running.job.startJob(2000);
     const model = 'the model took longer than 2000 ms (MODEL_API_TIMEOUT)';
     for (const [{ clock, job }, ms, code, message] of [
       [waiting, 15_000, 'queue_timeout', 'late'],
@@ -51,7 +51,7 @@ describe('The times of a job', () => {
     const { clock, job } = open();
     await clock.advance(120.4);
     expect([job.queueMs, job.executionMs, job.hasStarted]).toEqual([120, 0, false]);
-    job.start(10_000);
+    job.startJob(10_000);
     await clock.advance(30.2);
     expect([job.queueMs, job.executionMs, job.hasStarted]).toEqual([120, 30, true]);
   });
@@ -59,7 +59,7 @@ describe('The times of a job', () => {
   it('are part of its start event', async () => {
     const { clock, events, job } = open();
     await clock.advance(120);
-    job.start(10_000);
+    job.startJob(10_000);
     expect(await events.next()).toEqual({ value: { type: 'job-start', queueMs: 120 }, done: false });
   });
 });

@@ -3,7 +3,7 @@ import { StopCutter } from '../../../../src/primary/jobs/plain-text.js';
 /** Returns the text that passes, including the rest at the end, and the sequence that was found. */
 function cut(stop: readonly string[], ...pieces: readonly string[]) {
   const cutter = new StopCutter(stop);
-  const passed = pieces.map((piece) => cutter.add(piece));
+  const passed = pieces.map((piece) => cutter.addPiece(piece));
   return { text: passed.join('') + cutter.takeBuffered(), found: cutter.found };
 }
 
@@ -35,15 +35,15 @@ describe('A text that is cut before a stop sequence', () => {
 
   it('is passed on immediately, except for an end that may start a stop sequence', () => {
     const cutter = new StopCutter(['STOP', '\n']);
-    expect(cutter.add('one ST')).toBe('one ');
-    expect(cutter.add('EP S')).toBe('STEP ');
+    expect(cutter.addPiece('one ST')).toBe('one ');
+    expect(cutter.addPiece('EP S')).toBe('STEP ');
     expect(cutter.takeBuffered()).toBe('S');
     expect(cutter.takeBuffered()).toBe('');
   });
 
   it('has nothing after the stop sequence, and buffers nothing of it', () => {
     const cutter = new StopCutter(['STOP']);
-    expect([cutter.add('a STO'), cutter.add('P b'), cutter.add('c'), cutter.takeBuffered()]).toEqual([
+    expect([cutter.addPiece('a STO'), cutter.addPiece('P b'), cutter.addPiece('c'), cutter.takeBuffered()]).toEqual([
       'a ',
       '',
       '',

@@ -379,9 +379,9 @@ function countByClient(waiters: readonly Sharer[]): Map<string, number> {
 describe('Recent clients', () => {
   it('do not include removed ones, nor more than the limit', () => {
     const recent = new RecentClients(2, new FakeClock());
-    for (const client of ['a', 'b', 'c']) recent.add(client);
+    for (const client of ['a', 'b', 'c']) recent.addClient(client);
     expect(['a', 'c'].map((client) => recent.countOthers(client))).toEqual([2, 1]);
-    recent.remove('c');
+    recent.removeClient('c');
     expect(['a', 'b'].map((client) => recent.countOthers(client))).toEqual([1, 0]);
   });
 });

@@ -93,7 +93,7 @@ describe('The CLI of a job', () => {
     const harness = jobHarness({ cliLimits: { local: 5 }, start: gate.wait });
     const jobs = ['other/a', 'local/b', 'other/c'].map((model) => all(harness.run({ model })));
     const waiting = () =>
-      harness.clis.map((cli) => harness.runner.openJobs.next(cli).map(({ launch }) => launch.model));
+      harness.clis.map((cli) => harness.runner.openJobs.nextJobs(cli).map(({ launch }) => launch.model));
     expect(waiting()).toEqual([['local/b'], []]);
     gate.open();
     await Promise.all(jobs);

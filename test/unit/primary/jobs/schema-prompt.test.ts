@@ -44,7 +44,7 @@ async function answered(answer: string, more: Partial<TurnEnd> = {}) {
       return { ...turnEnd, ...more };
     },
   });
-  harness.schemas.read = async (schema, text) => check({ schema, text });
+  harness.schemas.readValue = async (schema, text) => check({ schema, text });
   const citySchema = '{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}';
   const events = await all(harness.run({ isStreamed: true, chain: { before: 'a', asked: 'b' }, schema: citySchema }));
   await harness.expectTidy();

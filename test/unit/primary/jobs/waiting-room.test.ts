@@ -230,14 +230,14 @@ it('The room reports when a job arrives, gets its slot or leaves', () => {
 
 describe('Idleness', () => {
   it('is immediate if no job runs or waits', async () => {
-    await queue(1, 1).room.idle();
+    await queue(1, 1).room.untilIdle();
   });
 
   it('begins when the last job has left, running, waiting or parked, and again after new work', async () => {
     const { room, admit, park } = queue(1, 3);
     const [running, waiting, leaver, parked] = [admit(), admit(), admit(), park()];
     let idle = 0;
-    for (let times = 0; times < 2; times++) void room.idle().then(() => idle++);
+    for (let times = 0; times < 2; times++) void room.untilIdle().then(() => idle++);
     for (const ticket of [leaver, running, waiting]) {
       ticket.release();
       await settled();
@@ -247,7 +247,7 @@ describe('Idleness', () => {
     await settled();
     expect(idle).toBe(2);
     const again = admit();
-    void room.idle().then(() => idle++);
+    void room.untilIdle().then(() => idle++);
     await settled();
     expect(idle).toBe(2);
     again.release();

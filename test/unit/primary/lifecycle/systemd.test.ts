@@ -56,7 +56,7 @@ class Harness implements AsyncDisposable {
   }
 
   start(): void {
-    this.systemd.start({
+    this.systemd.startNotifications({
       phase: () => this.currentPhase,
       slots: { active: 0, waiting: 1 },
       workers: { counts: () => ({ starting: 0, ready: this.ready, stopping: this.stopping }) },
@@ -145,7 +145,7 @@ describe('The service notifies systemd', () => {
       [null, '/usr/bin/systemd-notify'],
     ] as const) {
       const systemd = new Systemd({ notifySocket, watchdogMs: 1000, passedFds: [] }, program, 42, clock);
-      systemd.start({} as never);
+      systemd.startNotifications({} as never);
       systemd.announce('ready');
     }
     expect(clock.pending).toBe(0);

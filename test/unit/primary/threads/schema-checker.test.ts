@@ -4,7 +4,7 @@ import { systemClock } from '../../../../src/shared/clock.js';
 const checker = new SchemaChecker(systemClock, (error) => {
   throw error;
 });
-afterAll(() => checker.close());
+afterAll(() => checker.closeThread());
 
 const person = { type: 'object', properties: { age: { type: 'integer', minimum: 0 } }, required: ['age'] };
 const ofPerson = JSON.stringify(person);
@@ -15,7 +15,7 @@ function faultOf(schema: unknown): Promise<string | null> {
 }
 
 function read(schema: unknown, text: string) {
-  return checker.read(JSON.stringify(schema), text, 'key a');
+  return checker.readValue(JSON.stringify(schema), text, 'key a');
 }
 
 it('The schemas of tools are checked once each, and the first invalid one is named by its place', async () => {
@@ -116,7 +116,7 @@ describe('An answer', () => {
     ['{"age":7,"said":"</think>{"}', '{"age":7,"said":"</think>{"}'],
     ['It is {"age":7,"said":"a \\"}{"}', '{"age":7,"said":"a \\"}{"}'],
   ])('is parsed from: %j', async (text, value) => {
-    expect(await checker.read(ofPerson, text, 'key a')).toEqual({ kind: 'fits', value });
+    expect(await checker.readValue(ofPerson, text, 'key a')).toEqual({ kind: 'fits', value });
   });
 
   it.each([
@@ -131,19 +131,19 @@ describe('An answer', () => {
     [`{"age":7,"deep":${'['.repeat(5000)}${']'.repeat(5000)}}`, 'the answer must be nested at most 1000 levels deep'],
     [`{"age":7,"many":[${'[],'.repeat(500_000)}0]}`, 'the answer must contain at most 500000 values'],
   ])('that does not match has an error message: %.30j', async (text, fault) => {
-    expect(await checker.read(ofPerson, text, 'key a')).toMatchObject({ kind: 'bad-value', fault });
+    expect(await checker.readValue(ofPerson, text, 'key a')).toMatchObject({ kind: 'bad-value', fault });
   });
 
   it('is scanned once, however many newlines follow its opening fence', async () => {
     const text = `\`\`\`${'\n'.repeat(1_000_000)}x`;
     const fault = 'the answer is not JSON';
-    expect(await checker.read(ofPerson, text, 'key a')).toMatchObject({ kind: 'bad-value', fault });
+    expect(await checker.readValue(ofPerson, text, 'key a')).toMatchObject({ kind: 'bad-value', fault });
   });
 
   it.each(['[', '{"', '["\\', '{}', '[1,', '{"a":', '</think>', '<think>'])(
     'is searched for a value in linear time, whatever it repeats: %s',
     async (piece) => {
-      const finding = await checker.read(ofPerson, `x${piece.repeat(1_000_000 / piece.length)}`, 'key a');
+      const finding = await checker.readValue(ofPerson, `x${piece.repeat(1_000_000 / piece.length)}`, 'key a');
       expect(finding).toMatchObject({ kind: 'bad-value' });
       expect(finding).not.toMatchObject({ fault: expect.stringContaining('in time') });
     },
@@ -151,7 +151,7 @@ describe('An answer', () => {
 
   it('has its prose without the thought, unless a part of it is meant as a call', async () => {
     const prose = async (text: string) => {
-      const finding = await checker.read(ofPerson, text, 'key a');
+      const finding = await checker.readValue(ofPerson, text, 'key a');
       return 'prose' in finding ? finding.prose : undefined;
     };
     expect(await prose('<think>Hm.</think> It rains. {"a":1}')).toBe('It rains. {"a":1}');
@@ -171,6 +171,6 @@ describe('An answer', () => {
     const late = { kind: 'bad-value', fault: 'it could not be checked in time' };
     expect(await read(hostile, `{"a":"${'a'.repeat(50)}!"}`)).toEqual(late);
     expect(performance.now() - startedMs).toBeLessThan(5000);
-    expect(await checker.read(ofPerson, '{"age":7}', 'key a')).toMatchObject({ kind: 'fits' });
+    expect(await checker.readValue(ofPerson, '{"age":7}', 'key a')).toMatchObject({ kind: 'fits' });
   });
 });

@@ -22,7 +22,7 @@ describe('The token counter', () => {
     const counter = new TokenCounter(systemClock, fail);
     expect(await counter.countTokens(['Hello, world!', '', 'Hello, world!'], 'key ada')).toBe(8);
     expect(await counter.countTokens([], 'key ada')).toBe(0);
-    await counter.close();
+    await counter.closeThread();
   });
 
   it('counts pieces of a long text, and estimates the rest from them', async () => {
@@ -33,7 +33,7 @@ describe('The token counter', () => {
       const long = ['x'.repeat(50_000), 'y'.repeat(950_000), 'z'];
       expect(sampleForTokens(long).texts.join('').length).toBeLessThan(100_001);
       expect(await counter.countTokens(long, 'key ada')).toBe(500_001);
-      await counter.close();
+      await counter.closeThread();
     });
   });
 
@@ -53,7 +53,7 @@ describe('The token counter', () => {
       const turn = counter.countUrgently(['turn'], 'key ada').then(() => order.push('turn'));
       await Promise.all([...flood, other, turn]);
       expect(order).toEqual(['a', 'turn', 'b', 'other', 'c']);
-      await counter.close();
+      await counter.closeThread();
     });
   });
 
@@ -66,7 +66,7 @@ describe('The token counter', () => {
       ).toEqual([2, 2]);
       expect(await counter.countTokens(['1'], 'key ada')).toBe(1);
       expect(errors).toContainEqual(expect.objectContaining({ message: 'its file is gone' }));
-      await counter.close();
+      await counter.closeThread();
     });
   });
 
@@ -79,7 +79,7 @@ describe('The token counter', () => {
       await clock.advance(3000);
       expect(await count).toBe(1);
       await until(async () => (await counter.countTokens(['again'], 'key ada')) === 42, 'the next thread to count');
-      await counter.close();
+      await counter.closeThread();
     });
   });
 });

@@ -18,7 +18,7 @@ async function withThread(
   const settings = { file, name: 'answer', firstTask: '', limitMs: 2000, patienceMs, idleMs: 60_000 };
   const thread = new LimitedThread<string, string>(settings, clock, (error) => errors.push(error));
   await act(thread, clock, errors);
-  await thread.close();
+  await thread.closeThread();
 }
 
 const works = `exports.answer = (task) => {

@@ -29,7 +29,7 @@ beforeEach(() => counted.splice(0));
 
 function authorityWith(held: WorkerKey[] | null) {
   const ring = new KeyRing();
-  ring.begin({ keys: held, personLines: [] });
+  ring.setFirstKeys({ keys: held, personLines: [] });
   const users = { admitCaller: async () => 'user zoe' as const, name: async () => 'user zoe' as const };
   const wrongKeys = { count: async (caller: ClientText) => void counted.push(caller) };
   return { keys: ring, users, wrongKeys, peopleOf: () => null, openRequests: { watch: () => {} }, clock };

@@ -15,12 +15,12 @@ describe('The API keys of a worker', () => {
 
   it('are found by the key that a client sends, and by nothing else', () => {
     const ring = new KeyRing();
-    ring.begin(asKeys([key('ada'), key('bob')]));
+    ring.setFirstKeys(asKeys([key('ada'), key('bob')]));
     expect(['key of bob', 'key of bo', '', digestOf('key of bob')].map((each) => ring.find(each)?.name)).toEqual([
       ...['bob', undefined, undefined, undefined],
     ]);
     ring.replace(asKeys([key('joe')]));
-    ring.begin(asKeys([key('ada')]));
+    ring.setFirstKeys(asKeys([key('ada')]));
     expect([ring.find('key of ada'), ring.find('key of joe')?.name]).toEqual([null, 'joe']);
   });
 

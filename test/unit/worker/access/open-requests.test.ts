@@ -64,7 +64,7 @@ const states: Readonly<Record<string, Handler>> = {
 /** Opens a request of this client in this state, and changes the keys. */
 async function openRequest(client: keyof typeof clients, state: Handler) {
   const [clock, keys] = [new FakeClock(), new KeyRing()];
-  keys.begin({ keys: [ada, bob], personLines: [eve] });
+  keys.setFirstKeys({ keys: [ada, bob], personLines: [eve] });
   const personOf = ({ headers }: { headers: Record<string, unknown> }) =>
     headers['remote-user'] === undefined ? null : { name: String(headers['remote-user']), groups: [] };
   const authority = {

@@ -46,12 +46,12 @@ function start() {
     sources.push(source);
     const body = memory.open(source, length, client);
     bodies.push(body);
-    if (come > 0) body.add(bytes(come));
+    if (come > 0) body.addBytes(bytes(come));
     return body;
   };
   const fates = () => sources.map(({ fate }) => fate);
   const held = () => bodies.reduce((sum, body) => sum + body.bytes, 0) / 1024 ** 2;
-  const close = (body: ReceivedBody) => memory.close(body);
+  const close = (body: ReceivedBody) => memory.closeBody(body);
   return { clock, bodies, open, fates, held, close };
 }
 
@@ -67,13 +67,13 @@ function fill(client: ClientText): ReceivedBody[] {
 
 describe('Bodies that are being received', () => {
   it('are all read until they reach the limit together, then only those that fit, and the start of any', () => {
-    fill('key one').at(-1)?.add(Buffer.alloc(1));
+    fill('key one').at(-1)?.addBytes(Buffer.alloc(1));
     expect(fates()).toEqual(Array(8).fill('read')); // the remaining 2 MB of each fit
     const late = open('key one');
     expect(fates()[8]).toBe('read');
-    late.add(Buffer.alloc(64 * 1024));
+    late.addBytes(Buffer.alloc(64 * 1024));
     expect(fates()[8]).toBe('read');
-    late.add(Buffer.alloc(1));
+    late.addBytes(Buffer.alloc(1));
     expect(fates()[8]).toBe('waits'); // the others may need all of the rest
   });
 
@@ -82,7 +82,7 @@ describe('Bodies that are being received', () => {
     const count = 20;
     for (let opened = 0; opened < count; opened++) open('key one');
     const readOnes = () => bodies.filter((body, index) => fates()[index] === 'read' && body.remainingBytes > 0);
-    for (let some = readOnes(); some.length > 0; some = readOnes()) for (const body of some) body.add(piece);
+    for (let some = readOnes(); some.length > 0; some = readOnes()) for (const body of some) body.addBytes(piece);
     expect(held()).toBeGreaterThan(fullAfter);
     expect(held()).toBeLessThanOrEqual(bound + count / 16);
     expect(fates()).toContain('waits');
@@ -116,7 +116,7 @@ describe('Bodies that are being received', () => {
   it('are dropped after ten seconds without data', async () => {
     const [talking] = [open('key one'), open('key one')];
     await clock.advance(9000);
-    talking.add(bytes(1));
+    talking.addBytes(bytes(1));
     await clock.advance(999);
     expect(fates()).toEqual(['read', 'read']);
     await clock.advance(500);
@@ -133,11 +133,11 @@ describe('Bodies that are being received', () => {
   it('are joined in order, and are not counted once they are closed', () => {
     const body = open('key one');
     const pieces = ['one ', 'two ', 'x'.repeat(5000), ' three', ' four ', 'y'.repeat(5000), 'z'];
-    for (const piece of pieces) body.add(Buffer.from(piece));
+    for (const piece of pieces) body.addBytes(Buffer.from(piece));
     expect(body.whole().toString()).toBe(pieces.join(''));
     close(body);
     const before = held();
-    body.add(bytes(1)); // in transit when the body was given up
+    body.addBytes(bytes(1)); // in transit when the body was given up
     expect(held()).toBe(before);
     expect(body.whole()).toHaveLength(0);
   });
@@ -146,7 +146,7 @@ describe('Bodies that are being received', () => {
     const body = open('key one');
     const memory = () => process.memoryUsage().heapUsed + process.memoryUsage().external;
     const before = memory();
-    for (let count = 0; count < 200_000; count++) body.add(Buffer.allocUnsafeSlow(1).fill('x'));
+    for (let count = 0; count < 200_000; count++) body.addBytes(Buffer.allocUnsafeSlow(1).fill('x'));
     expect(body.whole()).toHaveLength(200_000);
     expect(memory() - before).toBeLessThan(40 * 1024 ** 2); // 90 MB if each piece were stored, without garbage
   });
@@ -159,8 +159,8 @@ describe('While memory is short', () => {
     open('key one', 3); // 13 MB more do not fit
     for (let quarters = 0; quarters < 8; quarters++) {
       await clock.advance(125);
-      for (const body of dripping) body.add(Buffer.alloc(1));
-      fast.add(Buffer.alloc(20 * 1024));
+      for (const body of dripping) body.addBytes(Buffer.alloc(1));
+      fast.addBytes(Buffer.alloc(20 * 1024));
       await clock.advance(125);
     }
     expect(fates()[7]).toBe('read');
@@ -172,7 +172,7 @@ describe('While memory is short', () => {
   it('slow bodies are not dropped if no body waits', async () => {
     const dripping = fill('key one');
     for (let seconds = 0; seconds < 30; seconds++) {
-      for (const body of dripping) body.add(Buffer.alloc(1));
+      for (const body of dripping) body.addBytes(Buffer.alloc(1));
       await clock.advance(1000);
     }
     expect(fates()).toEqual(Array(8).fill('read'));
@@ -182,7 +182,7 @@ describe('While memory is short', () => {
     const busy = fill('key one');
     open('key one', 3);
     for (let quarters = 0; quarters < 60; quarters++) {
-      for (const body of busy) body.add(Buffer.alloc(30 * 1024));
+      for (const body of busy) body.addBytes(Buffer.alloc(30 * 1024));
       await clock.advance(250);
     }
     expect(fates()).toEqual([...Array(8).fill('read'), 'waits']);
@@ -193,7 +193,7 @@ describe('While memory is short', () => {
     open('key modest', 1);
     expect(fates()[8]).toBe('waits');
     for (let quarters = 0; quarters < 2; quarters++) {
-      for (const body of greedy) body.add(Buffer.alloc(20 * 1024)); // fast enough
+      for (const body of greedy) body.addBytes(Buffer.alloc(20 * 1024)); // fast enough
       await clock.advance(250);
     }
     expect(fates()[8]).toBe('read');
@@ -207,7 +207,7 @@ describe('While memory is short', () => {
     for (let round = 0; round < 20; round++) {
       open('key other', 1);
       for (const [index, body] of bodies.entries()) {
-        if (fates()[index] === 'read' && body.remainingBytes > 1024 ** 2) body.add(bytes(1));
+        if (fates()[index] === 'read' && body.remainingBytes > 1024 ** 2) body.addBytes(bytes(1));
       }
       await clock.advance(250);
     }
@@ -223,7 +223,7 @@ describe('While memory is short', () => {
   it('many clients with a little each leave room for one more', async () => {
     for (let client = 0; client < 126; client++) open(`user ${client}`, 1, 2 * 1024 ** 2);
     const late = open('key late', 0, 200 * 1024);
-    late.add(Buffer.alloc(100 * 1024));
+    late.addBytes(Buffer.alloc(100 * 1024));
     await clock.advance(500);
     expect(fates()[126]).toBe('read');
   });

@@ -54,7 +54,7 @@ describe('An event stream', () => {
 
   it('starts once, with its headers at once', async () => {
     const { reply, stream } = open();
-    stream.begin();
+    stream.beginStream();
     expect([reply.statusCode, reply.headersSent]).toEqual([200, true]);
     expect(reply.headers).toEqual({
       'Content-Type': 'text/event-stream; charset=utf-8',
@@ -74,7 +74,7 @@ describe('An event stream', () => {
 
   it('sends a keep-alive comment every 15 s, from its start to its end', async () => {
     const { reply, clock, stream } = open();
-    stream.begin();
+    stream.beginStream();
     await clock.advance(14_999);
     expect(reply.written).toEqual([]);
     await clock.advance(1);

@@ -60,7 +60,7 @@ describe('The listeners of a worker', () => {
   ] as const)('%s together, and report whether all have sent their answers: %p', async (end, isWhole) => {
     const { servers, listeners } = await open();
     servers[1].isWhole = isWhole;
-    const ended = listeners.close(end, 1000);
+    const ended = listeners.closeServers(end, 1000);
     expect([listeners.isClosing, listeners.closing.aborted]).toEqual([true, true]);
     expect(await ended).toBe(isWhole);
     expect(servers.map(({ told }) => told.at(-1))).toEqual([`${end} 1000`, `${end} 1000`]);
@@ -74,7 +74,7 @@ describe('The listeners of a worker', () => {
 
   it('that retire can be stopped sooner', async () => {
     const { servers, listeners } = await open();
-    await Promise.all([listeners.close('retire', 60_000), listeners.close('stop', 0)]);
+    await Promise.all([listeners.closeServers('retire', 60_000), listeners.closeServers('stop', 0)]);
     expect(servers[0].told).toEqual(['listen 3', 'retire 60000', 'stop 0']);
   });
 });

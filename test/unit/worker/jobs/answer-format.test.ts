@@ -92,8 +92,8 @@ describe('The pieces of streamed thoughts', () => {
   ])('add up to the text of all thoughts: %s', (_, thoughts) => {
     const pieces = new ThoughtPieces();
     const sent = thoughts.map((texts) => {
-      const written = texts.map((text) => pieces.add(text)).join('');
-      pieces.end();
+      const written = texts.map((text) => pieces.addText(text)).join('');
+      pieces.endThought();
       return written;
     });
     const whole = thoughts.map((texts) => ({ type: 'thought', text: texts.join('') }) as const);

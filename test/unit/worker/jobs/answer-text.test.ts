@@ -27,7 +27,7 @@ async function joined(pieces: AsyncIterable<string | Buffer>): Promise<Buffer> {
 
 /** Adds a text in pieces of this many UTF-16 units, cut at any position. */
 async function addAll(text: AnswerText, whole: string, size: number): Promise<void> {
-  for (let at = 0; at < whole.length; at += size) await text.add(whole.slice(at, at + size));
+  for (let at = 0; at < whole.length; at += size) await text.addText(whole.slice(at, at + size));
 }
 
 describe('The text of an answer', () => {
@@ -135,7 +135,7 @@ describe('A folder for long answers', () => {
     const file = (await house.spill.file()) as SpillFile;
     await file.append(Buffer.from('secret'));
     expect(await readdir(house.path)).toEqual([]);
-    await file.close();
+    await file.closeFile();
     await expect(joined(file.pieces())).rejects.toThrow();
   });
 

@@ -28,12 +28,12 @@ const lines: AnswerFormat = {
   isForSdks: true,
   body: ({ text, value, model, ending }: CompletedAnswer) => ({ text, value, model, ending }),
   stream: ({ model }) => ({
-    begin: () => `begin ${model}\n`,
-    queued: (position) => `queued ${position}\n`,
-    started: (queueMs) => `started ${queueMs}\n`,
-    write: lineOf,
-    end: ({ text, ending }) => `end ${text} ${ending}\n`,
-    failure: ({ code }) => `failure ${code}\n`,
+    formatBegin: () => `begin ${model}\n`,
+    formatPosition: (position) => `queued ${position}\n`,
+    formatStart: (queueMs) => `started ${queueMs}\n`,
+    formatEvent: lineOf,
+    formatEnd: ({ text, ending }) => `end ${text} ${ending}\n`,
+    formatFailure: ({ code }) => `failure ${code}\n`,
   }),
 };
 

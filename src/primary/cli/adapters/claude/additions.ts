@@ -20,7 +20,7 @@ export class ClaudeAdditions {
   #isReported = false;
 
   /** Adds a message, whose line `lineOf` makes. Returns its id; null if the version could not report that the model gets it. */
-  add(lineOf: (uuid: string) => string): string | null {
+  addMessage(lineOf: (uuid: string) => string): string | null {
     if (!this.#isReported) return null;
     const uuid = additionIdOf(++this.#count);
     this.#queued.add(uuid);
@@ -34,7 +34,7 @@ export class ClaudeAdditions {
   }
 
   /** Begins a turn. Lines that were not written belong to no later turn. */
-  begin(): void {
+  beginTurn(): void {
     this.#waiting.splice(0);
     this.#queued.clear();
   }
@@ -45,7 +45,7 @@ export class ClaudeAdditions {
   }
 
   /** Returns the event of a line that says that the model gets a message; null for any other line. */
-  read(text: string): MessageAdded | null {
+  readLine(text: string): MessageAdded | null {
     if (!text.startsWith('{"type":"command_lifecycle"')) return null;
     this.#isReported = true;
     const { command_uuid: uuid = '', state } = lifecycle.safeParse(jsonOf(text)).data ?? {};

@@ -161,7 +161,7 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
 
   #parse(text: string): ClaudeLine | SearchMade | MessageAdded | RewindingLine | null {
     const { searches, rewinding } = this.#writer;
-    const line = searches.read(text) ?? searches.additions.read(text) ?? parseLine(text);
+    const line = searches.readLine(text) ?? searches.additions.readLine(text) ?? parseLine(text);
     return rewinding.isOpen && line?.type !== 'rate_limit_event'
       ? { type: 'rewinding', text, result: line?.type === 'result' ? line : null }
       : line;
@@ -173,7 +173,7 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
       this.#answer = emptyAnswer();
       this.#writer.answered();
     }
-    return this.#writer.rewinding.read(text);
+    return this.#writer.rewinding.readLine(text);
   }
 
   #eventsOf(line: ClaudeLine | SearchMade | MessageAdded | RewindingLine): readonly DecoderEvent[] {
@@ -304,7 +304,7 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
     message.addInput(delta.partial_json ?? '');
     const words = delta.type === 'text_delta' ? (delta.text ?? '') : '';
     message.hasText ||= words !== '';
-    const text = isBroken ? '' : streamed.add(words);
+    const text = isBroken ? '' : streamed.addText(words);
     return text === '' ? [] : [{ type: 'text-delta', text }];
   }
 
@@ -325,7 +325,7 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
   }
 
   #messageEnds({ delta, usage }: MessageDelta): readonly TurnEvent[] {
-    this.#answer.message.end(delta);
+    this.#answer.message.endMessage(delta);
     const output_tokens = usage?.output_tokens ?? 0;
     this.#use({ ...noTokens, output_tokens });
     // The CLI requests the rest of a cut answer as soon as the message has ended.
@@ -407,7 +407,7 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
     this.#answer.hasBegun = true;
     this.#answer.model = message.model;
     for (const { type, text } of message.content) {
-      if (type === 'text') this.#answer.wholeText.add(text ?? '');
+      if (type === 'text') this.#answer.wholeText.addText(text ?? '');
       else this.#answer.wholeText.pass(type);
     }
   }

@@ -4,7 +4,7 @@ export class GrowingText {
   #isAfterTool = false;
 
   /** Returns the text by which the whole has grown. */
-  add(text: string): string {
+  addText(text: string): string {
     if (text === '') return '';
     const grown = this.#isAfterTool && this.#text !== '' ? `\n\n${text}` : text;
     this.#isAfterTool = false;

@@ -79,7 +79,7 @@ export class StreamedMessage {
     return isComplete ? call : null;
   }
 
-  end(stop: MessageDelta['delta']): void {
+  endMessage(stop: MessageDelta['delta']): void {
     this.#stop = stop;
   }
 }

@@ -81,7 +81,7 @@ export class Rewinding {
    * Returns the requests to the CLI that leave only these first messages; null if it has received no turn after them, or
    * if its export could not prove that they are left.
    */
-  begin(kept: readonly Message[] = []): string | null {
+  beginRewinding(kept: readonly Message[] = []): string | null {
     const target = kept.length === 0 ? this.#lines[0] : this.#lines.find(({ at }) => at === kept.length);
     const expected = expectedExport(kept);
     const newest = this.#lines.at(-1);
@@ -98,7 +98,7 @@ export class Rewinding {
   }
 
   /** Reads a line during a rewinding. Ends the turn of the rewinding with the proof, or fails it. */
-  read(text: string): readonly DecoderEvent[] {
+  readLine(text: string): readonly DecoderEvent[] {
     const line = jsonOf(text);
     if (!isObject(line)) return [];
     if (this.#step === 'interrupts') return this.#interrupted(line);

@@ -54,11 +54,11 @@ export class WebSearches {
   }
 
   /** Begins a turn. `limits`: null if the model may not search. */
-  begin(limits: SearchLimits | null): void {
+  beginTurn(limits: SearchLimits | null): void {
     this.#limits = limits;
     this.#used = 0;
     this.#open.clear();
-    this.additions.begin();
+    this.additions.beginTurn();
   }
 
   /** Returns why the CLI must not run this turn with these tools; null if it may. */
@@ -90,7 +90,7 @@ export class WebSearches {
   }
 
   /** Returns the search whose result a line has; null for any other line. */
-  read(line: string): SearchMade | null {
+  readLine(line: string): SearchMade | null {
     if (this.#open.size === 0 || !line.startsWith('{"type":"user"')) return null;
     const { data } = resultLine.safeParse(jsonOf(line));
     const id = data?.message.content.map((each) => each.tool_use_id).find((each) => this.#open.has(each));

@@ -132,7 +132,7 @@ export class ClaudeWriter implements TurnWriter {
   write(turn: Turn, number: number): TurnInput {
     this.#currentTurn = turn;
     this.#hasCitations ||= [turn, ...turn.history].some(({ images = [] }) => images.some(mustBeCited));
-    this.searches.begin(turn.search ?? null);
+    this.searches.beginTurn(turn.search ?? null);
     this.#hasSearched ||= turn.search !== undefined;
     const cache = this.#isEmpty ? this.#breakpointOf(turn) : undefined;
     const settings = this.#settings(turn, cache);
@@ -159,7 +159,7 @@ export class ClaudeWriter implements TurnWriter {
    */
   renew(): TurnInput | null {
     const isStained = this.#hasSearched || this.#sent.cacheTtl !== null || this.tools.calls.isWaiting;
-    const text = isStained || !this.#settable.has('rewinding') ? null : this.rewinding.begin();
+    const text = isStained || !this.#settable.has('rewinding') ? null : this.rewinding.beginRewinding();
     if (text === null) return null;
     this.#currentTurn = null;
     this.#hasCitations = false;
@@ -171,14 +171,14 @@ export class ClaudeWriter implements TurnWriter {
   add(text: string) {
     if (this.#currentTurn?.search === undefined) return null;
     const { additions, isSearching } = this.searches;
-    const id = additions.add((uuid) => userLine({ text }, { uuid }));
+    const id = additions.addMessage((uuid) => userLine({ text }, { uuid }));
     return id === null ? null : { id, input: isSearching ? additions.takeLines() : '' };
   }
 
   /** Returns the requests that leave only these first messages. A search may have left its results. */
   rewind(kept: readonly Message[]): TurnInput | null {
     const isStained = this.#hasSearched || this.tools.calls.isWaiting;
-    const text = isStained || !this.#settable.has('rewinding') ? null : this.rewinding.begin(kept);
+    const text = isStained || !this.#settable.has('rewinding') ? null : this.rewinding.beginRewinding(kept);
     if (text === null) return null;
     this.#currentTurn = null;
     this.#hasCitations = false; // an export proves no message with a document

@@ -11,7 +11,7 @@ const row = { id: 'a', client: 'key ada' as const, createdAt: 1, nextAt: 1 };
 describe('A declared table', () => {
   it('is found by its name, and only if it is declared', async () => {
     const tables = new Map([[notes.name, new MemoryTable(notes)]]);
-    expect(await openTable(tables, notes).add(row)).toEqual({ isNew: true, dropped: 0 });
+    expect(await openTable(tables, notes).addRow(row)).toEqual({ isNew: true, dropped: 0 });
     expect(() => openTable(tables, { ...notes, name: 'others' })).toThrow('the table others is not declared');
   });
 
@@ -22,8 +22,8 @@ describe('A declared table', () => {
 
   it('has places for rows without the field, too', async () => {
     const table = new MemoryTable<typeof row & { readonly cause?: string }>(notes);
-    for (const id of ['a', 'b', 'c']) await table.add({ ...row, id });
-    for (const id of ['d', 'e', 'f']) await table.add({ ...row, id, cause: 'job' });
-    expect((await table.list(9)).map(({ id }) => id)).toEqual(['f', 'e', 'c', 'b']);
+    for (const id of ['a', 'b', 'c']) await table.addRow({ ...row, id });
+    for (const id of ['d', 'e', 'f']) await table.addRow({ ...row, id, cause: 'job' });
+    expect((await table.listRows(9)).map(({ id }) => id)).toEqual(['f', 'e', 'c', 'b']);
   });
 });

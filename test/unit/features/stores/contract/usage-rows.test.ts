@@ -10,7 +10,7 @@ function rowOf(client: ClientText, model = 'opus', day = '2026-01-31'): UsageDel
 }
 
 function countIn(rows: UsageRows, more: UsageDelta): void {
-  rows.add(rows.named(more));
+  rows.addUsage(rows.named(more));
 }
 
 describe('The rows of a day', () => {
@@ -65,15 +65,15 @@ describe('The rows of a day', () => {
     for (let n = 0; n < 150; n++) countIn(rows, rowOf(`sso ada/k~${n}`));
     countIn(rows, rowOf('sso eve/k~1'));
     expect([[...rows.of('sso ada')].map(({ jobs }) => jobs.ok), rows.size]).toEqual([[50], 102]);
-    rows.remove('sso ada/k~1');
+    rows.removeClient('sso ada/k~1');
     expect(rows.named(rowOf('sso ada/new~1')).client).toBe('sso ada/new~1');
   });
 
   it('are removed with their client', () => {
     const rows = new UsageRows();
     for (const client of ['key ada', 'key bob'] as const)
-      for (const model of ['opus', 'haiku']) rows.add(rowOf(client, model));
-    expect([rows.remove('key ada'), rows.remove('key ada'), rows.size]).toEqual([2, 0, 2]);
+      for (const model of ['opus', 'haiku']) rows.addUsage(rowOf(client, model));
+    expect([rows.removeClient('key ada'), rows.removeClient('key ada'), rows.size]).toEqual([2, 0, 2]);
   });
 });
 

@@ -9,22 +9,22 @@ function acceptedJob(id: string, client: ClientText) {
 
 function answerOf(text: string): AnswerLog {
   const log = new AnswerLog();
-  log.add(text);
+  log.addText(text);
   return log;
 }
 
 async function endOne(jobs: MemoryJobs, id: string, client: ClientText, text: AnswerLog): Promise<void> {
   await jobs.accept(acceptedJob(id, client));
-  await jobs.end(id, { status: 'succeeded', endedAt: 2, end: jobDone() }, text);
+  await jobs.endJob(id, { status: 'succeeded', endedAt: 2, end: jobDone() }, text);
 }
 
 describe('Background jobs in memory', () => {
   it('end once', async () => {
     const jobs = new MemoryJobs();
     await endOne(jobs, 'one', 'key a', answerOf('first'));
-    await jobs.end('one', { status: 'failed', endedAt: 5, end: jobDone() }, answerOf('second'));
-    expect(await jobs.find('one', 'key a')).toMatchObject({ status: 'succeeded', endedAt: 2 });
-    expect(await jobs.text('one', 0)).toBe('first');
+    await jobs.endJob('one', { status: 'failed', endedAt: 5, end: jobDone() }, answerOf('second'));
+    expect(await jobs.findJob('one', 'key a')).toMatchObject({ status: 'succeeded', endedAt: 2 });
+    expect(await jobs.readText('one', 0)).toBe('first');
   });
 
   it('are deleted from the key that has the most with all its users, and there from the user with the most', async () => {
@@ -35,18 +35,18 @@ describe('Background jobs in memory', () => {
     for (const name of ['bob', 'eve']) await endOne(jobs, `first of ${name}`, `key app/${name}`, tenMillion);
     await endOne(jobs, 'second of eve', 'key app/eve', tenMillion);
     for (let count = 1; count <= 5; count++) await endOne(jobs, `more ${count}`, `key app/name${count}`, tenMillion);
-    expect(await jobs.find('first of eve', 'key app/eve')).toBeNull();
-    expect(await jobs.find('first of bob', 'key app/bob')).not.toBeNull();
-    expect(await jobs.find('small', 'key app/ada')).not.toBeNull();
-    expect(await jobs.find('other 1', 'key other')).not.toBeNull();
+    expect(await jobs.findJob('first of eve', 'key app/eve')).toBeNull();
+    expect(await jobs.findJob('first of bob', 'key app/bob')).not.toBeNull();
+    expect(await jobs.findJob('small', 'key app/ada')).not.toBeNull();
+    expect(await jobs.findJob('other 1', 'key other')).not.toBeNull();
   });
 
   it('are limited by their number, in the same way', async () => {
     const jobs = new MemoryJobs();
     await endOne(jobs, 'mine', 'key b', answerOf(''));
     for (let count = 1; count <= 10_001; count++) await endOne(jobs, `many ${count}`, 'key a', answerOf(''));
-    expect([await jobs.find('many 1', 'key a'), await jobs.find('many 2', 'key a')]).toEqual([null, null]);
-    expect(await jobs.find('many 3', 'key a')).not.toBeNull();
-    expect(await jobs.find('mine', 'key b')).not.toBeNull();
+    expect([await jobs.findJob('many 1', 'key a'), await jobs.findJob('many 2', 'key a')]).toEqual([null, null]);
+    expect(await jobs.findJob('many 3', 'key a')).not.toBeNull();
+    expect(await jobs.findJob('mine', 'key b')).not.toBeNull();
   });
 });

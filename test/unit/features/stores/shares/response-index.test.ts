@@ -22,19 +22,19 @@ describe('The index of responses', () => {
       headOf('x', { createdAt: 3 }),
     ];
     const index = new ResponseIndex();
-    index.restore(heads);
+    index.restoreHeads(heads);
     expect(index.has({ id: 'a', client: ada })).toBe(false);
     expect(index.chain({ id: 'b', client: ada }, -1)).toEqual(['b', 'a']);
-    expect(index.expire(3)).toEqual(['x']);
-    expect(index.expire(5)).toEqual(['a', 'b']);
+    expect(index.expireHeads(3)).toEqual(['x']);
+    expect(index.expireHeads(5)).toEqual(['a', 'b']);
   });
 
   it('expires a chain as a whole if the clock was set back before it was continued', () => {
     const index = new ResponseIndex();
     index.put(headOf('a', { createdAt: 5 }), limits);
     index.put(headOf('b', { previous: 'a', createdAt: 1 }), limits);
-    expect(index.expire(4)).toEqual([]);
-    expect(index.expire(5)).toEqual(['a', 'b']);
+    expect(index.expireHeads(4)).toEqual([]);
+    expect(index.expireHeads(5)).toEqual(['a', 'b']);
   });
 
   it('deletes a client, and no others of its key', () => {

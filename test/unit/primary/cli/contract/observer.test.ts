@@ -72,7 +72,7 @@ describe('A quota report of a program', () => {
       },
       'busy',
     );
-    await process.start(Promise.resolve(tree));
+    await process.startProgram(Promise.resolve(tree));
     const answer = process.turn(turnOf('hello'), new TextBook(), new AbortController().signal);
     await tree.say('end\n');
     await answer;

@@ -80,7 +80,7 @@ class LoginHouse implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.keeper.stop();
+    this.keeper.stopRenewals();
     await this.#folder[Symbol.asyncDispose]();
   }
 }
@@ -121,7 +121,7 @@ describe('The login keeper', () => {
     ['nothing in its place', async () => {}],
   ])('starts no program for a file with %s, and renews the login once it is whole again', async (_, damage) => {
     await using house = await LoginHouse.open(60 * minuteMs);
-    house.keeper.start();
+    house.keeper.startRenewals();
     expect(await house.keeper.findFault()).toBeNull();
     await rm(house.login.path);
     await damage(house.login.path);
@@ -190,7 +190,7 @@ describe('The login keeper', () => {
 
   it('lets jobs use the old token after a failure, and retries less and less often', async () => {
     await using house = await LoginHouse.open(4 * minuteMs);
-    house.keeper.start();
+    house.keeper.startRenewals();
     for (const round of [1, 2, 3, 4]) {
       await house.until(() => house.programs.length === round);
       const asker = house.ask();

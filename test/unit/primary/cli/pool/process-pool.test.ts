@@ -485,7 +485,7 @@ describe('The pool', () => {
     const { promise, resolve: arrive } = withResolvers();
     house.onStart = () => promise;
     const onItsWay = expect(house.startAhead()).rejects.toMatchObject({ code: 'shutting_down' });
-    const closed = house.pool.close();
+    const closed = house.pool.closePool();
     expect(house.isStopped).toBe(true);
     arrive();
     await Promise.all([closed, turn, consultation, onItsWay]);

@@ -237,7 +237,7 @@ describe('A renewed process', () => {
     const tree = await house.answer(lease);
     const released = lease.release(null);
     await settled();
-    await house.pool.close();
+    await house.pool.closePool();
     await released;
     expect([tree.ends, house.pool.counts()]).toEqual([['shutting_down'], none]);
   });

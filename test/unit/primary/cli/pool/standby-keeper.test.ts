@@ -46,7 +46,7 @@ class House extends PoolHouse {
 
   static started(perLaunch: number, options: PoolOptions = {}): House {
     const house = new House(perLaunch, options);
-    house.keeper.start();
+    house.keeper.startStandby();
     return house;
   }
 
@@ -163,8 +163,8 @@ describe('A standby keeper while nothing changes', () => {
 
   it('has no timer once it is stopped, and starts nothing more', async () => {
     const house = await House.settled(1);
-    house.keeper.stop();
-    await house.pool.close();
+    house.keeper.stopStandby();
+    await house.pool.closePool();
     await house.clock.advance(minute);
     expect([house.clock.pending, house.trees.length, house.pool.processes]).toEqual([0, 1, []]);
   });
@@ -172,7 +172,7 @@ describe('A standby keeper while nothing changes', () => {
   it('can also be stopped during a check', async () => {
     const house = House.started(1);
     const waits = house.clock.advance(settleMs);
-    house.keeper.stop();
+    house.keeper.stopStandby();
     await waits;
     await house.clock.advance(minute);
     expect(house.clock.pending).toBe(0);
@@ -186,7 +186,7 @@ describe('A standby keeper waits', () => {
   ])('%s, and checks again each second', async (_, condition) => {
     const house = new House(1);
     house[condition] = false;
-    house.keeper.start();
+    house.keeper.startStandby();
     await house.clock.advance(10_000);
     expect([house.trees.length, house.looks]).toEqual([0, 10]);
     house[condition] = true;
@@ -197,7 +197,7 @@ describe('A standby keeper waits', () => {
   it('until the program can be used, and checks less and less often, finally once a minute', async () => {
     const house = new House(1);
     house.isInstalled = false;
-    house.keeper.start();
+    house.keeper.startStandby();
     await house.clock.advance(10_000);
     expect(house.looks).toBe(4); // after 0, 1, 3 and 7 s
     await house.clock.advance(10 * minute);
@@ -211,7 +211,7 @@ describe('A standby keeper waits', () => {
     const house = new House(1);
     house.isInstalled = false;
     house.onLook = async () => void house.pool.consult('/opt/model', ['--version']);
-    house.keeper.start();
+    house.keeper.startStandby();
     for (let second = 0; second < 10; second++) {
       await house.clock.advance(1000);
       for (const tree of house.trees.splice(0)) await tree.exit(1);
@@ -223,7 +223,7 @@ describe('A standby keeper waits', () => {
     const house = new House(1);
     const lease = await house.acquire();
     void lease.turn(turnOf('hello'), new TextBook(), never);
-    house.keeper.start();
+    house.keeper.startStandby();
     await house.clock.advance(999);
     expect(standbyOf(house)).toBe(0);
     await house.clock.advance(200);
@@ -236,7 +236,7 @@ describe('A standby keeper waits', () => {
     void lease.turn(turnOf('hello'), new TextBook(), never);
     await house.treeOf(lease).say(': I have started\n');
     await house.clock.advance(150);
-    house.keeper.start();
+    house.keeper.startStandby();
     await house.clock.advance(settleMs);
     expect(standbyOf(house)).toBe(1);
   });

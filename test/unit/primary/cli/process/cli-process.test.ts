@@ -176,7 +176,7 @@ describe('The start of a CLI process', () => {
   it('fails if its process tree cannot start, and leaves nothing behind', async () => {
     const process = unstarted();
     const fault = new RelayError('spawn_error', 'no such program');
-    await expect(process.start(Promise.reject(fault))).rejects.toBe(fault);
+    await expect(process.startProgram(Promise.reject(fault))).rejects.toBe(fault);
     await process.ended;
     expect(process.state.name).toBe('gone');
   });
@@ -185,7 +185,7 @@ describe('The start of a CLI process', () => {
     const process = unstarted('standby');
     const tree = new ScriptedTree();
     let arrive = (_: ScriptedTree) => {};
-    const started = process.start(
+    const started = process.startProgram(
       new Promise((resolve) => {
         arrive = resolve;
       }),
@@ -589,7 +589,7 @@ describe('A program with a callback', () => {
   beforeEach(() => {
     callbacks = new CallbackServer(clock);
   });
-  afterEach(() => callbacks.close());
+  afterEach(() => callbacks.closePort());
 
   async function started() {
     const cli = await start({ programVersion: askingVersion(), callbacks });

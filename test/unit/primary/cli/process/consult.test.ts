@@ -64,7 +64,7 @@ describe('A consultation', () => {
     expect((await request).status).toBe(200);
     trial[Symbol.dispose]();
     expect((await post()).status).toBe(401);
-    await callbacks.close();
+    await callbacks.closePort();
   });
 
   it('has 20 s if stdin remains open until the output suffices', () => {

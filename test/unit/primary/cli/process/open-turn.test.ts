@@ -26,9 +26,13 @@ function begin({ limits = {}, decoder = lineDecoder(), input = oneLine }: Option
   const clock = new FakeClock();
   const sink = new TextBook();
   const stdin = new PassThrough();
-  const output = { flow: 'unread', read: () => (output.flow = 'reading'), pause: () => (output.flow = 'paused') };
+  const output = {
+    flow: 'unread',
+    startReading: () => (output.flow = 'reading'),
+    pause: () => (output.flow = 'paused'),
+  };
   const turn = new OpenTurn({ stdin, output, decoder }, sink, { ...noLimits, ...limits }, clock);
-  turn.begin(input);
+  turn.beginInput(input);
   const heard = () => String(stdin.read() ?? '');
   return { clock, sink, stdin, output, turn, heard };
 }
@@ -52,9 +56,9 @@ describe('The input of a turn', () => {
   it('is written piece by piece, each after the program has taken the previous one', () => {
     const { turn, heard } = begin({ input: { text: 'one\n', rest: ['two\n', 'three\n'], stdin: 'keep-open' } });
     expect(heard()).toBe('one\n');
-    turn.read(says('more\n'));
+    turn.readOutput(says('more\n'));
     expect(heard()).toBe('two\n');
-    turn.read(says('more\n'));
+    turn.readOutput(says('more\n'));
     expect(heard()).toBe('three\n');
   });
 });
@@ -74,9 +78,9 @@ describe('A step that a program must finish', () => {
     const { state, turn, clock } = beginIn('first');
     const outcome = outcomeOf(turn);
     await clock.advance(99);
-    turn.read(says(': noise\n'));
+    turn.readOutput(says(': noise\n'));
     state.name = 'second';
-    turn.read(says(': progress\n'));
+    turn.readOutput(says(': progress\n'));
     await clock.advance(99);
     await clock.advance(1);
     expect(await outcome).toBe('cli_error: too slow');
@@ -87,7 +91,7 @@ describe('A step that a program must finish', () => {
     const { turn, clock } = beginIn('first');
     const outcome = outcomeOf(turn);
     await clock.advance(60);
-    turn.read(says(': noise\n'));
+    turn.readOutput(says(': noise\n'));
     await clock.advance(40);
     expect(await outcome).toBe('cli_error: too slow');
   });
@@ -95,17 +99,17 @@ describe('A step that a program must finish', () => {
   it('has no timer once the model works, or after the turn', async () => {
     const { state, turn, clock } = beginIn('first');
     state.name = null;
-    turn.read(says('+one\n'));
+    turn.readOutput(says('+one\n'));
     expect(clock.pending).toBe(0);
     const other = beginIn('first');
-    other.turn.read(says('end\n'));
+    other.turn.readOutput(says('end\n'));
     expect(other.clock.pending).toBe(0);
   });
 
   it('has no timer while the client does not read', async () => {
     const { turn, clock, sink } = beginIn('end of the turn');
     Object.assign(sink, { isFull: true, room: () => new Promise(() => {}) });
-    turn.read(says('+one\n'));
+    turn.readOutput(says('+one\n'));
     await settled();
     expect(clock.pending).toBe(0);
   });
@@ -123,20 +127,20 @@ describe('A program that waits for its API', () => {
   it('fails immediately, with the cause and the time, if the job has no time left for that', async () => {
     const { turn, sink, clock } = begin();
     Object.assign(sink, { waits: ({ ms }: Waiting) => ms < 8000 });
-    turn.read(waits);
+    turn.readOutput(waits);
     const expected = { reason: 'quota', retryAfterSeconds: 8, quota: { scope: 'model', resetsAt: clock.now() + 8000 } };
     await expect(turn.ended).rejects.toMatchObject(expected);
   });
 
   it('names the cause if a time limit ends while it waits, but not once the model has written', async () => {
     const late = begin({ limits: { stallMs: 100 } });
-    late.turn.read(waits);
+    late.turn.readOutput(waits);
     const lateOutcome = outcomeOf(late.turn);
     await late.clock.advance(100);
     expect(await lateOutcome).toBe('cli_error: no room');
     const again = begin({ limits: { stallMs: 100 } });
-    again.turn.read(waits);
-    again.turn.read(says('+one\n'));
+    again.turn.readOutput(waits);
+    again.turn.readOutput(says('+one\n'));
     const againOutcome = outcomeOf(again.turn);
     await again.clock.advance(100);
     expect(await againOutcome).toMatch(/^timeout/);
@@ -146,8 +150,8 @@ describe('A program that waits for its API', () => {
 describe('The answer of a turn', () => {
   it('is sent to the sink piece by piece, and its end is the end of the turn', async () => {
     const { turn, sink, clock } = begin({ limits: { stallMs: 50 } });
-    turn.read(says('+one\n+t'));
-    turn.read(says('wo\nend\n'));
+    turn.readOutput(says('+one\n+t'));
+    turn.readOutput(says('wo\nend\n'));
     expect(await turn.ended).toEqual({ type: 'turn-end', text: null, model: null, usage: unknownUsage });
     expect([sink.texts, clock.pending]).toEqual([['one', 'two'], 0]);
   });
@@ -162,8 +166,8 @@ describe('The answer of a turn', () => {
     ],
   ])('contains nothing after %s', async (_, output, outcome) => {
     const { turn, sink } = begin();
-    turn.read(says(output));
-    turn.read(says('+three\n'));
+    turn.readOutput(says(output));
+    turn.readOutput(says('+three\n'));
     expect(await outcomeOf(turn)).toBe(outcome);
     expect(sink.texts).toEqual(['one']);
   });
@@ -176,7 +180,7 @@ describe('The answer of a turn', () => {
     ['in all', `+${'x'.repeat(60)}\n+${'x'.repeat(60)}\n`],
   ])('is rejected if it is too long %s', async (_, text) => {
     const { turn, sink } = begin({ limits: { maxOutputBytes: 100 } });
-    turn.read(says(text));
+    turn.readOutput(says(text));
     await expect(turn.ended).rejects.toMatchObject({ reason: 'output_too_large' });
     expect(await outcomeOf(turn)).toBe(tooLong);
     expect(Buffer.byteLength(sink.text)).toBeLessThanOrEqual(100);
@@ -186,26 +190,26 @@ describe('The answer of a turn', () => {
     const passage = { cited_text: 'x'.repeat(101) };
     const decoder: Decoder = { ...lineDecoder(), read: () => [{ type: 'passage', passage }] };
     const { turn } = begin({ limits: { maxOutputBytes: 100 }, decoder });
-    turn.read(says('+one\n'));
+    turn.readOutput(says('+one\n'));
     expect(await outcomeOf(turn)).toBe(tooLong);
   });
 
   it('may have exactly the maximum length, and text that its end repeats counts once', async () => {
     const text = 'é'.repeat(50);
     const { turn, sink } = begin({ limits: { maxOutputBytes: 100 }, decoder: repeatsItself });
-    turn.read(says(text));
+    turn.readOutput(says(text));
     expect([await outcomeOf(turn), sink.text]).toEqual(['turn-end', text]);
   });
 
   it('is rejected if only its end shows that it is too long', async () => {
     const { turn } = begin({ limits: { maxOutputBytes: 100 }, decoder: onlyEnds });
-    turn.read(says('x'.repeat(101)));
+    turn.readOutput(says('x'.repeat(101)));
     expect(await outcomeOf(turn)).toBe(tooLong);
   });
 
   it('is rejected if a line of the program never ends', async () => {
     const { turn } = begin();
-    turn.read(says('x'.repeat(100_001)));
+    turn.readOutput(says('x'.repeat(100_001)));
     await expect(turn.ended).rejects.toMatchObject({ code: 'cli_error', reason: 'output_too_large' });
   });
 
@@ -218,7 +222,7 @@ describe('The answer of a turn', () => {
       },
     };
     const { turn } = begin({ decoder: throwing });
-    turn.read(says('anything'));
+    turn.readOutput(says('anything'));
     await expect(turn.ended).rejects.toBe(defect);
   });
 });
@@ -286,7 +290,7 @@ describe('A turn that is cut short', () => {
     const reason = new Error('the client has disconnected');
     turn.fail(reason);
     turn.fail(new Error('too late'));
-    turn.read(says('+late\nend\n'));
+    turn.readOutput(says('+late\nend\n'));
     turn.exited({ code: 0, signal: null, stderr: '' });
     await expect(turn.ended).rejects.toBe(reason);
     expect([sink.texts, clock.pending]).toEqual([[], 0]);
@@ -301,13 +305,13 @@ describe('A turn that is cut short', () => {
 
 describe('A turn whose reader is slow', () => {
   it.each([
-    ['it has ended', (turn: OpenTurn) => turn.read(says('end\n'))],
+    ['it has ended', (turn: OpenTurn) => turn.readOutput(says('end\n'))],
     ['it was cut', (turn: OpenTurn) => turn.fail(new Error('cut'))],
   ])('reads on once %s, so that the program can finish, and does not pause again', async (_, end) => {
     const { turn, sink, output, clock } = begin({ limits: { stallMs: 50 } });
     void outcomeOf(turn);
     sink.isFull = true;
-    turn.read(says('+one\n'));
+    turn.readOutput(says('+one\n'));
     end(turn);
     expect([output.flow, clock.pending]).toEqual(['reading', 0]);
     await sink.catchUp();
@@ -317,7 +321,7 @@ describe('A turn whose reader is slow', () => {
   it('does not pause for the last piece of an answer', async () => {
     const { turn, sink, output } = begin();
     sink.isFull = true;
-    turn.read(says('+one\nend\n'));
+    turn.readOutput(says('+one\nend\n'));
     await settled();
     expect(output.flow).toBe('reading');
   });
@@ -328,7 +332,7 @@ describe('A turn whose program is silent', () => {
     const { turn, clock } = begin({ limits: { stallMs: 300 } });
     const outcome = outcomeOf(turn);
     await clock.advance(200);
-    turn.read(says(': I have started\n'));
+    turn.readOutput(says(': I have started\n'));
     await clock.advance(99);
     expect(clock.pending).toBe(1);
     await clock.advance(1);
@@ -343,15 +347,15 @@ describe('The usage of a turn', () => {
 
   it('is reported once, however the turn ends', async () => {
     const ends = [
-      (open: ReturnType<typeof begin>) => open.turn.read(says('end\n')),
-      (open: ReturnType<typeof begin>) => open.turn.read(says('fail\n')),
+      (open: ReturnType<typeof begin>) => open.turn.readOutput(says('end\n')),
+      (open: ReturnType<typeof begin>) => open.turn.readOutput(says('fail\n')),
       (open: ReturnType<typeof begin>) => open.turn.fail(new Error('cut')),
       (open: ReturnType<typeof begin>) => open.turn.exited({ code: 1, signal: null, stderr: '' }),
-      (open: ReturnType<typeof begin>) => open.turn.read(says(`+${'x'.repeat(50)}\n`)),
+      (open: ReturnType<typeof begin>) => open.turn.readOutput(says(`+${'x'.repeat(50)}\n`)),
     ];
     for (const end of ends) {
       const open = begin({ limits: { maxOutputBytes: 40 } });
-      open.turn.read(says('+hello\n'));
+      open.turn.readOutput(says('+hello\n'));
       end(open);
       open.turn.fail(new Error('late'));
       await outcomeOf(open.turn);
@@ -365,7 +369,7 @@ describe('The usage of a turn', () => {
       const decoder = Object.assign(lineDecoder(), { usedSoFar: tokens });
       const open = begin({ decoder });
       open.sink.hasEnough = hasEnough;
-      open.turn.read(says('+hello\n'));
+      open.turn.readOutput(says('+hello\n'));
       open.turn.fail(new Error('cut'));
       await outcomeOf(open.turn);
       expect(open.sink.uses).toEqual([{ usage: tokens, isCut: true, outputBytes: 5, hasCalls: false }]);
@@ -374,7 +378,7 @@ describe('The usage of a turn', () => {
 
   it('is not reported if the model has not begun', async () => {
     const open = begin();
-    open.turn.read(says(': a greeting\n'));
+    open.turn.readOutput(says(': a greeting\n'));
     open.turn.fail(new Error('cut'));
     await outcomeOf(open.turn);
     expect(open.sink.uses).toEqual([]);
@@ -398,17 +402,17 @@ describe('Messages that are added to a turn', () => {
     const writer = { add: (text: string) => ({ id: `m${++count}`, input: `${text}\n` }) };
     const sink = Object.assign(new TextBook(), { added: (text: string) => void sink.texts.push(text) });
     const stdin = new PassThrough();
-    const output = { read: () => {}, pause: () => {} };
+    const output = { startReading: () => {}, pause: () => {} };
     const program = { stdin, output, decoder, writer, onUnexpectedOutput: () => void unexpected++ };
     const turn = new OpenTurn(program, sink, noLimits, new FakeClock());
-    turn.begin(oneLine);
+    turn.beginInput(oneLine);
     return { sink, turn, unexpected: () => unexpected };
   }
 
   it('are taken by their ids: a refused one is not mistaken for the next', async () => {
     const { sink, turn, unexpected } = beginTaking();
     const fates = [turn.addMessage('ONE'), turn.addMessage('TWO')];
-    turn.read(says('refused m1\nadded m2'));
+    turn.readOutput(says('refused m1\nadded m2'));
     expect([await Promise.all(fates), sink.texts]).toEqual([[false, true], ['TWO']]);
     expect(unexpected()).toBe(0);
     turn.interrupt();
@@ -417,7 +421,7 @@ describe('Messages that are added to a turn', () => {
 
   it('spoil the process if they are of an earlier turn', async () => {
     const { sink, turn, unexpected } = beginTaking();
-    turn.read(says('added m9'));
+    turn.readOutput(says('added m9'));
     expect([sink.texts, unexpected()]).toEqual([[], 1]);
     turn.interrupt();
     await turn.ended;

@@ -24,14 +24,14 @@ function listen(clock = new FakeClock(), redactor = noSecrets) {
 describe('The output of a program', () => {
   it('has no split character, however it is chunked', async () => {
     const { tree, output, texts } = listen();
-    output.read();
+    output.startReading();
     for (const byte of Buffer.from('ä€😀\n')) await tree.say(Buffer.of(byte));
     expect(texts).toEqual(['ä', '€', '😀', '\n']);
   });
 
   it('has a replacement character if the program ends within a character', async () => {
     const { tree, output, texts } = listen();
-    output.read();
+    output.startReading();
     await tree.say(Buffer.from('a€').subarray(0, 3));
     await tree.exit(0);
     expect(texts.join('')).toBe('a\ufffd');
@@ -39,7 +39,7 @@ describe('The output of a program', () => {
 
   it('is counted in bytes, separately for each stream', async () => {
     const { tree, output, counted } = listen();
-    output.read();
+    output.startReading();
     tree.stderr.write('warning');
     await tree.say('€');
     expect(counted).toEqual({ stdout: 3, stderr: 7 });
@@ -47,7 +47,7 @@ describe('The output of a program', () => {
 
   it('continues if the program has closed its stdin', async () => {
     const { tree, output, texts } = listen();
-    output.read();
+    output.startReading();
     tree.stdin.destroy(new Error('write EPIPE'));
     await tree.say('still here');
     expect(texts).toEqual(['still here']);
@@ -57,7 +57,7 @@ describe('The output of a program', () => {
 describe('The exit of a program', () => {
   it('is reported once, after all of its output, with its stderr', async () => {
     const { clock, tree, output, texts, exits } = listen();
-    output.read();
+    output.startReading();
     tree.stderr.write('out of luck');
     tree.stdout.write('half an answer');
     await tree.exit(3);
@@ -68,20 +68,20 @@ describe('The exit of a program', () => {
 
   it('waits for a slow reader who also pauses after the exit', async () => {
     const { clock, tree, output, exits } = listen();
-    output.read();
+    output.startReading();
     await tree.exitAndLeave(0);
     await clock.advance(99);
     output.pause();
     await clock.advance(10_000);
     expect([exits, clock.pending]).toEqual([[], 0]);
-    output.read();
+    output.startReading();
     await clock.advance(100);
     expect(exits).toHaveLength(1);
   });
 
   it('is reported after a quiet moment if another process holds stdout, and later output is ignored', async () => {
     const { clock, tree, output, texts, exits } = listen();
-    output.read();
+    output.startReading();
     await tree.exitAndLeave(0);
     await clock.advance(99);
     await tree.say('almost');
@@ -103,7 +103,7 @@ describe('The exit of a program', () => {
       }
     }
     const { tree, output, texts, exits } = listen(new HeldClock());
-    output.read();
+    output.startReading();
     await tree.exitAndLeave(0);
     timers.at(-1)?.();
     tree.stdout.write('the answer');
@@ -128,7 +128,7 @@ describe('The stderr of a program', () => {
 
   async function stderrOf(...chunks: readonly (string | Buffer)[]): Promise<string | undefined> {
     const { tree, output, exits } = listen(new FakeClock(), new Redactor([secret], () => false));
-    output.read();
+    output.startReading();
     for (const chunk of chunks) tree.stderr.write(chunk);
     await settled();
     await tree.exit(1);

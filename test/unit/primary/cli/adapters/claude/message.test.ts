@@ -12,7 +12,7 @@ function messageOf(stopReason: string | null, ...parts: readonly Part[]): Stream
     message.addInput(/^cut/.test(part) ? '{"who"' : '{"who":1}');
     if (part !== 'unended' && part !== 'cut own') message.endBlock();
   }
-  message.end({
+  message.endMessage({
     stop_reason: stopReason,
     stop_sequence: 'END',
     stop_details: { category: 'cyber', explanation: null },

@@ -14,7 +14,7 @@ function resultOf(id: string, result: unknown): string {
 
 function searching(maxUses = 2, domains: object = {}): WebSearches {
   const searches = new WebSearches();
-  searches.begin({ maxUses, ...domains });
+  searches.beginTurn({ maxUses, ...domains });
   return searches;
 }
 
@@ -39,7 +39,7 @@ describe('The web searches of a claude process', () => {
   it('are refused beyond the limit, which one call with several searches may reach', () => {
     const searches = searching(2);
     searches.decide(asks('a', { query: 'q' }));
-    searches.read(resultOf('a', { results: [], searchCount: 2 }));
+    searches.readLine(resultOf('a', { results: [], searchCount: 2 }));
     const events = searches.decide(asks('b', { query: 'q' }));
     expect(permitted(events)).toBe('deny');
     expect(events?.[1]).toMatchObject({ type: 'search', id: 'b', error: 'max_uses_exceeded', count: 0 });
@@ -72,12 +72,12 @@ describe('The web searches of a claude process', () => {
       { title: 'no page', url: 'javascript:alert(1)' },
       ...Array.from({ length: 30 }, (_, index) => ({ title: 'P', url: `http://p.org/${index}` })),
     ];
-    const result = searches.read(resultOf('a', { results: [{ content: pages }, 'A summary.'], searchCount: 1 }));
+    const result = searches.readLine(resultOf('a', { results: [{ content: pages }, 'A summary.'], searchCount: 1 }));
     expect(result).toMatchObject({ id: 'a', query: 'q', count: 1 });
     expect(result?.error).toBeUndefined();
     expect(result?.results).toHaveLength(20);
     expect(result?.results[0]?.title).toHaveLength(200);
-    expect(searches.read(resultOf('a', null))).toBeNull(); // it has its result
+    expect(searches.readLine(resultOf('a', null))).toBeNull(); // it has its result
   });
 
   it.each<[string, unknown, string | undefined]>([
@@ -87,7 +87,7 @@ describe('The web searches of a claude process', () => {
   ])('report %s', (_, result, error) => {
     const searches = searching();
     searches.decide(asks('a', { query: 'q' }));
-    expect(searches.read(resultOf('a', result))).toEqual({
+    expect(searches.readLine(resultOf('a', result))).toEqual({
       ...{ type: 'search', id: 'a', query: 'q', results: [], count: 1 },
       ...(error !== undefined && { error }),
     });
