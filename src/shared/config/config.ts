@@ -28,7 +28,7 @@ import {
   openSecrets,
   type ReadFile,
 } from './secrets.js';
-import { storeFamiliesOf, storeSchema } from './stores.js';
+import { memoryFamily, storeFamiliesOf, storeSchema } from './stores.js';
 import { defaultConversationTtlMs, removedVariables, settingsOf, type Values, variables } from './variables.js';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -162,6 +162,10 @@ async function parseFeatures(
   const named = Object.entries(all).map(([name, { schema, fallback, setting }]): NamedVariable => {
     return [name, setting === 'store' ? store : schema, fallback];
   });
+  // a service that only warned would lose what its clients expect it to store
+  const isIgnored =
+    all.MODEL_API_STORE === undefined && (env.MODEL_API_STORE ?? memoryFamily.form) !== memoryFamily.form;
+  if (isIgnored) faults.push(`MODEL_API_STORE: must be ${memoryFamily.form}`);
   const featureValues = { ...parseVariables(env, named, faults) };
   for (const [name, { secrecy }] of Object.entries(all)) {
     const path = featureValues[name];

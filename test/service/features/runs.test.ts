@@ -68,6 +68,9 @@ it('Each feature runs in some service without each other one that it does not ne
 
 const numbered = cases.map(([what, removed], place) => [what, removed, place] as const);
 
+/** Returns a value for a variable that the service does not know: without a feature for stores, it refuses all but memory. */
+const ignoredValueOf = (name: string) => (name === 'MODEL_API_STORE' ? memoryFamily.kind : 'x');
+
 describe.each([...numbered])('The service without features: %s', (_, removed, place) => {
   const gone = features.filter(({ name }) => removed.includes(name));
   const first = gone.filter(({ name }) => isFirstWithout(name, place));
@@ -81,7 +84,10 @@ describe.each([...numbered])('The service without features: %s', (_, removed, pl
   beforeAll(async () => {
     folder = await compiledWithout(removed);
     compiled = join(folder.path, 'dist', 'src');
-    const env = { MODEL_API_CONSOLE: 'off', ...Object.fromEntries(variables.map((name) => [name, 'x'])) };
+    const env = {
+      MODEL_API_CONSOLE: 'off',
+      ...Object.fromEntries(variables.map((name) => [name, ignoredValueOf(name)])),
+    };
     const program = join(compiled, 'primary', 'main.js');
     if (kinds.includes('demo')) claude = await startPlayedClaude([], env, { program });
     service = claude?.service ?? (await startService({ env, program }));

@@ -487,6 +487,12 @@ describe('The configuration', () => {
   });
 });
 
+it('A store that no feature has is a fault, because nothing would be stored', async () => {
+  const loaded = (place: string) => loadConfig({ MODEL_API_STORE: place }, async () => '');
+  await expect(loaded('sqlite:/var/store.db')).rejects.toMatchObject({ faults: ['MODEL_API_STORE: must be memory'] });
+  expect((await loaded('memory')).store.kind).toBe('memory');
+});
+
 describe('A contradiction between variables', () => {
   const commandOf = (command: string) => ({ MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: command });
 
