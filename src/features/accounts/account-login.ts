@@ -8,7 +8,13 @@ import { isToken, tokenFault } from '../../shared/config/secrets.js';
 import { readSmallFile } from '../../shared/config/small-file.js';
 import { fileFault, meaningOf } from '../../shared/text/system-error.js';
 import type { AccountsSource, PreparedAccount, PreparedAccounts } from './accounts.js';
-import { type AccountLine, isWithin, maxAccountsFileBytes, readAccountsFile } from './accounts-file.js';
+import {
+  type AccountLine,
+  type ClosedAccount,
+  isWithin,
+  maxAccountsFileBytes,
+  readAccountsFile,
+} from './accounts-file.js';
 import { realPath } from './login-fence.js';
 
 /** Reads the accounts file. Rejects with a ConfigFault if the file is unreadable. */
@@ -37,10 +43,18 @@ export async function prepareAccounts(text: string, settings: LoginSettings): Pr
       accounts.push(account);
     } catch (error) {
       allFaults.push(`line ${line.line}: ${(error as Error).message}`);
-      allClosed.push(line);
+      allClosed.push({ ...line, homes: line.home === null ? [] : [line.home] });
     }
   }
-  return { accounts, closed: allClosed, isCutOff, faults: allFaults };
+  const resolved = allClosed.map(async (each) => ({ ...each, homes: await realHomes(each, settings) }));
+  return { accounts, closed: await Promise.all(resolved), isCutOff, faults: allFaults };
+}
+
+/** Returns the HOMEs of a closed account without symbolic links, except those around the HOME of the service, which its programs need. */
+async function realHomes({ homes }: ClosedAccount, { env }: LoginSettings): Promise<string[]> {
+  const serviceHome = env.HOME ? await realPath(env.HOME) : null;
+  const places = await Promise.all(homes.map(realPath));
+  return places.filter((place) => serviceHome === null || !isWithin(serviceHome, place));
 }
 
 /** Places of the logins, without symbolic links. Two accounts with one login would renew it at once. */

@@ -23,6 +23,8 @@ export interface AccountLine extends Account {
 export interface ClosedAccount extends Pick<AccountLine, 'name' | 'owners' | 'line'> {
   /** Name or kind of its model CLI; null if the line has none. */
   readonly cli: string | null;
+  /** HOMEs that the line names, also with a mistyped option. */
+  readonly homes: readonly string[];
 }
 
 /** Accounts in the order of the file, and all faults of the file, each with the number of its line. */
@@ -82,7 +84,17 @@ function closedAccountIn(line: string, number: number): ClosedAccount {
   const isSign = (option: string) => /owner|:/i.test(option);
   const texts = options.some(isSign) ? options.filter((option) => isSign(option) || !option.includes('=')) : [];
   const words = texts.flatMap((text) => text.replace(/^[^=]*=/, '').split(/\+(?=\w+:|$)|["',;]/));
-  return { name, cli: /^[\w-]+$/.test(cli) ? cli : null, owners: words.flatMap(ownersNamed), line: number };
+  const owners = words.flatMap(ownersNamed);
+  return { name, cli: /^[\w-]+$/.test(cli) ? cli : null, owners, homes: homesIn(line), line: number };
+}
+
+/** Returns the HOMEs in a line with a fault. Other paths in it may be programs, which accounts need. */
+function homesIn(line: string): string[] {
+  return [...line.matchAll(/([\w-]+)=(?:"([^"]*)"?|'([^']*)'?|([^\s"']*))/g)].flatMap(([, option = '', ...values]) => {
+    const value = values.find((each) => each !== undefined) ?? '';
+    const isHome = nearest(option.toLowerCase(), optionNames) === 'home';
+    return isHome && isAbsolute(value) && !value.includes('\0') ? [readPath(value)] : [];
+  });
 }
 
 /** Returns the owners that a word may name. The name of a person may contain a plus. */

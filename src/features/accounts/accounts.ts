@@ -86,7 +86,7 @@ export class CliAccounts implements Logins {
   readonly #isShared: boolean;
   #named: ReadonlyMap<string, NamedAccount> = new Map();
   /** Accounts whose lines have faults. */
-  #closed: readonly (ClosedAccount & Pick<PreparedAccount, 'realHome'>)[] = [];
+  #closed: readonly ClosedAccount[] = [];
   /** Removed accounts, whose jobs may still run. */
   #retired: NamedAccount[] = [];
   readonly #programs = new Map<string, CliProgram>();
@@ -183,7 +183,7 @@ export class CliAccounts implements Logins {
   replace({ accounts, closed }: Pick<PreparedAccounts, 'accounts' | 'closed'>): void {
     const before = this.#named;
     this.#closed = closed.map((each) => this.#withOldParts(each));
-    const places = this.#placesOf([...accounts, ...this.#closed]);
+    const places = this.#placesOf(accounts);
     const hasNewPlaces = fenceOf(this.#parts.host)?.replacePlaces(places) === true;
     this.#named = new Map(accounts.map((prepared) => [prepared.line.name, this.#instanceOf(prepared, before)]));
     const named = this.named;
@@ -283,11 +283,12 @@ export class CliAccounts implements Logins {
   }
 
   /** Adds the former owners of a closed account, and its former HOME, which stays hidden. */
-  #withOldParts(closed: ClosedAccount) {
+  #withOldParts(closed: ClosedAccount): ClosedAccount {
     const before = this.#named.get(closed.name)?.prepared;
     const older = this.#closed.find(({ name }) => name === closed.name);
     const owners = [...closed.owners, ...(before?.line.owners ?? []), ...(older?.owners ?? [])];
-    return { ...closed, owners: [...new Set(owners)], realHome: before?.realHome ?? older?.realHome ?? null };
+    const homes = [...closed.homes, ...(before?.realHome ? [before.realHome] : []), ...(older?.homes ?? [])];
+    return { ...closed, owners: [...new Set(owners)], homes: [...new Set(homes)] };
   }
 
   #instanceOf(prepared: PreparedAccount, before: ReadonlyMap<string, NamedAccount>): NamedAccount {
@@ -299,10 +300,14 @@ export class CliAccounts implements Logins {
   }
 
   /** Returns where the logins are that other accounts must not read. */
-  #placesOf(accounts: readonly Pick<PreparedAccount, 'realHome'>[]): LoginPlace[] {
-    const homes = accounts.flatMap(({ realHome: path }) => (path === null ? [] : [{ path, isOfService: false }]));
-    const files = this.#serviceClis.flatMap(({ adapter: { login } }) => login ?? []);
-    return accounts.length === 0 ? [] : [...homes, ...files.map(({ path }) => ({ path, isOfService: true }))];
+  #placesOf(accounts: readonly PreparedAccount[]): LoginPlace[] {
+    if (accounts.length + this.#closed.length === 0) return [];
+    const openHomes = accounts.flatMap(({ realHome }) => realHome ?? []);
+    const homes = new Set([...openHomes, ...this.#closed.flatMap((closed) => closed.homes)]);
+    const files = this.#serviceClis.flatMap(({ adapter: { login } }) => login?.path ?? []);
+    const placesAt = (paths: Iterable<string>, isOfService: boolean) =>
+      [...paths].map((path) => ({ path, isOfService }));
+    return [...placesAt(homes, false), ...placesAt(files, true)];
   }
 
   #create({ line, realHome, cli: name, adapter, env, cliEnv, token, findFault }: PreparedAccount): ModelCli {
@@ -448,5 +453,5 @@ export function watchAccountsFile(
 /** Returns a text that differs if anything of the accounts does, except comments. */
 function signatureOf({ accounts, closed }: PreparedAccounts): string {
   const open = accounts.map(({ line: { line: _, ...account }, env, token }) => [account, env.HOME, token]);
-  return JSON.stringify([open, closed.map(({ name, cli, owners }) => [name, cli, owners])]);
+  return JSON.stringify([open, closed.map(({ name, cli, owners, homes }) => [name, cli, owners, homes])]);
 }

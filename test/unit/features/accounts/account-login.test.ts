@@ -151,6 +151,26 @@ describe('The accounts of a file', () => {
     ])
       expect(text).toContain(fault);
   });
+
+  it('keep their HOMEs closed to others if their lines have faults, except one around the HOME of the service', async () => {
+    await using folder = await temporaryFolder();
+    const path = (name: string) => join(folder.path, name);
+    for (const name of ['a', 'b']) await mkdir(path(name));
+    await symlink(path('a'), path('link'));
+    const lines = [
+      `a claude home=${path('link')} jobs=many`,
+      `b gpt home=${path('b')}`,
+      `c claude home=${path('service')}`,
+      `d gpt home=${folder.path}`,
+    ];
+    const { closed } = await prepareAccounts(`${lines.join('\n')}\n`, await settingsIn(folder));
+    expect(closed.map(({ name, homes }) => [name, homes])).toEqual([
+      ['a', [path('a')]],
+      ['d', []],
+      ['b', [path('b')]],
+      ['c', []],
+    ]);
+  });
 });
 
 describe('After a change of a file with the token of an account', () => {

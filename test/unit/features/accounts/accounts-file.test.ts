@@ -68,6 +68,17 @@ describe('The accounts file', () => {
   });
 
   it.each([
+    ['team claude home=/srv/team jobs=many', ['/srv/team']],
+    ['team claude "home=/srv/team/" home=/b', ['/srv/team', '/b']],
+    ['team claude home="/srv/a team', ['/srv/a team']],
+    ["te@m claude home='/srv/a team'\r", ['/srv/a team']],
+    ['team claude hom=/srv/team Home=/b program=/usr/bin/claude token-file=/token', ['/srv/team', '/b']],
+    ['team claude home=team', []],
+  ])('finds the HOMEs in a line with a fault: %s', (line, homes) => {
+    expect(readAccountsFile(`${line}\n`).closed.map((closed) => closed.homes)).toEqual([homes]);
+  });
+
+  it.each([
     ['team codex home=/b', 'another account already has the name team (line 1)'],
     ['ada claude home=/srv/team/', 'ada has the login of team (line 1), or a HOME around it'],
     ['ada claude home=/srv/x/../team', 'ada has the login of team (line 1), or a HOME around it'],

@@ -228,18 +228,22 @@ describe('The accounts of the model CLIs', () => {
     expect(made.accounts.secrets).toEqual([{ name: 'token of ada', value: 'a-token' }]);
   });
 
-  it('hide the HOME of each account from the others, also while its line has a fault', async () => {
+  it.each([
+    ['that it has got while the service runs', prepared(ada + team)],
+    ['that it has at the start', prepared(`${ada.trim()} jobs=many\n${team}`)],
+  ])('hide the HOME of each account from the others, also while its line has a fault %s', async (_, first) => {
     await using made = await modelClisOf(named);
     const fence = new LoginFence({ env: 'env', perl: 'perl' }, null);
     const parts = { ...made.accountParts, host: { ...made.accountParts.host, fence } };
-    const accounts = new CliAccounts(made.clis, parts, () => null, prepared(ada + team));
+    const accounts = new CliAccounts(made.clis, parts, () => null, first);
     const { containments } = parts.host.termination;
     const startOfTeam = async () => {
       const inside = await fence.around(containments, { home: '/t' }).create(1, '');
       return inside.enter('model', []);
     };
     expect(await startOfTeam()).toMatchObject(['env', expect.arrayContaining(['/a', '/t', 'model'])]);
-    for (const _ of [1, 2]) accounts.replace(prepared(`${ada.trim()} jobs=many\n${team}`));
+    for (const line of [`${ada.trim()} jobs=many`, 'ada claude', 'ada claude'])
+      accounts.replace(prepared(`${line}\n${team}`));
     expect(await startOfTeam()).toMatchObject(['env', expect.arrayContaining(['/a', '/t', 'model'])]);
     for (const { health } of accounts.all) health.stopHealth();
   });
