@@ -117,7 +117,7 @@ export class LoginFence implements Fence {
 
   /**
    * Whether a path is inside the HOME of the service. Programs with the login of the service must be able to create
-   * files in this HOME, so they cannot be confined if another login is inside.
+   * files in this HOME, so no login inside can be hidden from them.
    */
   isInServiceHome(path: string): boolean {
     const home = this.#serviceHome;
@@ -125,10 +125,10 @@ export class LoginFence implements Fence {
   }
 
   #enter(account: FencedLogin | null, command: StartCommand): StartCommand {
-    const isHidden = ({ path, isOfService }: LoginPlace) => (account === null ? !isOfService : path !== account.home);
+    const isHidden = ({ path, isOfService }: LoginPlace) =>
+      account === null ? !isOfService && !this.isInServiceHome(path) : path !== account.home;
     const hidden = this.#places.filter(isHidden).map(({ path }) => path);
-    const isUnconfined = account === null && hidden.some((path) => this.isInServiceHome(path));
-    return isUnconfined || hidden.length === 0 ? command : fenced(this.#tools, hidden, account?.home ?? null, command);
+    return hidden.length === 0 ? command : fenced(this.#tools, hidden, account?.home ?? null, command);
   }
 }
 

@@ -134,15 +134,17 @@ describe('The fence around logins', () => {
     }
   });
 
-  it('hides all logins from the login of the service, unless its HOME is around one', async () => {
+  it('hides all logins from the login of the service, except those in its HOME', async () => {
     await using made = await createHomes();
     if (tools === null) return;
     const { run, root, fence } = made;
     expect((await run(null, 'cat', 'accounts/ada/login')).stdout).toBe('');
     const inside = join(root, 'service', 'eve');
     expect([fence?.isInServiceHome(inside), fence?.isInServiceHome(join(root, 'services'))]).toEqual([true, false]);
-    fence?.replacePlaces([{ path: inside, isOfService: false }]);
-    expect(await run(null, 'cat', 'accounts/ada/login')).toMatchObject({ stdout: 'login of ada' });
+    await mkdir(inside, { recursive: true });
+    fence?.replacePlaces([inside, join(root, 'accounts', 'ada')].map((path) => ({ path, isOfService: false })));
+    expect(await run(null, 'cat', 'accounts/ada/login')).toMatchObject({ stdout: '' });
+    expect(await run(null, 'touch', join(inside, 'login'), join(root, 'service', 'file'))).toMatchObject({ code: 0 });
   });
 
   it('changes neither arguments nor environment, and reports a program that cannot be executed', async () => {
