@@ -293,10 +293,12 @@ export class CliAccounts implements Logins {
 
   #instanceOf(prepared: PreparedAccount, before: ReadonlyMap<string, NamedAccount>): NamedAccount {
     const known = before.get(prepared.line.name);
-    if (known === undefined || !hasSameLogin(known.prepared, prepared))
-      return { prepared, cli: this.#create(prepared) };
-    known.cli.account = prepared.line;
-    return { prepared, cli: known.cli };
+    if (known !== undefined && hasSameLogin(known.prepared, prepared)) {
+      known.cli.account = prepared.line;
+      return { prepared, cli: known.cli };
+    }
+    const former = [...before.values(), ...this.#retired].find((each) => hasSameLogin(each.prepared, prepared));
+    return { prepared, cli: this.#create(prepared, former?.cli.loginKey ?? {}) };
   }
 
   /** Returns where the logins are that other accounts must not read. */
@@ -310,14 +312,17 @@ export class CliAccounts implements Logins {
     return [...placesAt(homes, false), ...placesAt(files, true)];
   }
 
-  #create({ line, realHome, cli: name, adapter, env, cliEnv, token, findFault }: PreparedAccount): ModelCli {
+  #create(
+    { line, realHome, cli: name, adapter, env, cliEnv, token, findFault }: PreparedAccount,
+    loginKey: object,
+  ): ModelCli {
     const { config, host, names, serials, context } = this.#parts;
     const { pool } = this.#serviceClis.find((each) => each.name === name) ?? this.#serviceClis[0];
     const program = this.#programs.get(name) ?? sharedProgram(adapter, host, pool);
     this.#programs.set(name, program);
     const accountConfig = { ...config, cliEnv, oauthToken: token };
     const accountHost = { ...host, env, log: accountLog(host.log, line.name) };
-    const account = { account: line, home: realHome, program, findFault };
+    const account = { account: line, loginKey, home: realHome, program, findFault };
     return new ModelCli(accountConfig, accountHost, { name, adapter }, names, serials, context, account);
   }
 

@@ -82,6 +82,8 @@ export const serviceLogin: Account = { name: null, owners: [], maxRunning: null,
 /** Account of an instance of a model CLI, which shares what the service knows about the program. */
 export interface AccountPart {
   readonly account: Account;
+  /** See `ModelCli`. */
+  readonly loginKey: object;
   /** Its HOME without symbolic links; null if it has none. */
   readonly home: string | null;
   readonly program: CliProgram;
@@ -97,6 +99,8 @@ export class ModelCli implements NamedAdapter {
   readonly adapter: Adapter;
   /** Its owners and its limit may change, but not its name. */
   account: Account;
+  /** The same for all instances with one login. An account that was removed for a time has another instance afterwards. */
+  readonly loginKey: object;
   /** Renews the login; null unless the login is in files and the program renews it. */
   readonly login: LoginKeeper | null;
   readonly history: LaunchHistory;
@@ -136,6 +140,7 @@ export class ModelCli implements NamedAdapter {
     this.name = name;
     this.adapter = adapter;
     this.account = part?.account ?? serviceLogin;
+    this.loginKey = part?.loginKey ?? {};
     this.#findAccountFault = part?.findFault ?? (async () => null);
     this.#clock = clock;
     this.#names = names;

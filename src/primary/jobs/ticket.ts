@@ -28,7 +28,7 @@ export interface ClientRules {
 }
 
 /** Login of a model CLI whose running jobs are limited: all of the CLI, and those of its account. */
-export type RoomCli = Pick<ModelCli, 'name' | 'account'>;
+export type RoomCli = Pick<ModelCli, 'name' | 'account' | 'loginKey'>;
 
 /** Properties of a job that enters the waiting room. */
 export interface Entrant extends Member, Partial<ClientRules> {

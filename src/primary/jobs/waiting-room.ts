@@ -71,7 +71,7 @@ export class WaitingRoom {
   readonly #onChange: () => void;
   readonly #running = new Set<Ticket>();
   readonly #runningOf = new RunningCounts<ClientText>();
-  readonly #runningAt = new RunningCounts<string | RoomCli>();
+  readonly #runningAt = new RunningCounts<string | RoomCli['loginKey']>();
   readonly #runningAtGate = new RunningCounts<string>();
   /** Gates with a minimum at which jobs wait, and the number of these jobs, by name. */
   readonly #waitingAtGate = new Map<string, { readonly gate: JobGate; count: number }>();
@@ -321,10 +321,9 @@ export class WaitingRoom {
     return this.#runningAtGate.countOf(gate.name) < (gate.minRunning?.() ?? 0);
   }
 
-  #isOpen(cli: RoomCli): boolean {
+  #isOpen({ name, account, loginKey }: RoomCli): boolean {
     const { cliLimits } = this.limits;
-    const { name, account } = cli;
-    if (account.maxRunning !== null && this.#runningAt.countOf(cli) >= account.maxRunning) return false;
+    if (account.maxRunning !== null && this.#runningAt.countOf(loginKey) >= account.maxRunning) return false;
     return !Object.hasOwn(cliLimits, name) || this.#runningAt.countOf(name) < (cliLimits[name] ?? 0);
   }
 
@@ -394,7 +393,7 @@ export class WaitingRoom {
 
   #countRunning({ cli }: Entrant, change: 1 | -1): void {
     this.#runningAt.changeCount(cli.name, change);
-    this.#runningAt.changeCount(cli, change);
+    this.#runningAt.changeCount(cli.loginKey, change);
   }
 
   /** Moves the client of a job, which is at its slot limit, behind the other clients. */

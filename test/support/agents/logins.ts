@@ -5,5 +5,5 @@ import { loginLabel } from '../../../src/shared/text/format.js';
 export function loginOf(name: string, options: Partial<Account> = {}) {
   const account = { ...serviceLogin, ...options };
   const names = { cli: name, ...(account.name !== null && { account: account.name }) };
-  return { name, account, names, label: loginLabel(name, account.name) };
+  return { name, account, loginKey: {}, names, label: loginLabel(name, account.name) };
 }

@@ -16,6 +16,7 @@ import type { ClientText } from '../../../../src/shared/client.js';
 import { echoCli, modelClisOf } from '../../../support/agents/model-clis.js';
 import { LogBook } from '../../../support/basics/log-book.js';
 import { jobFailed, jobRequest } from '../../../support/jobs/job-records.js';
+import { entrant, TestRoom } from '../../../support/jobs/test-room.js';
 
 const named = [echoCli('claude'), echoCli('codex')] as const;
 const never = new AbortController().signal;
@@ -118,6 +119,21 @@ describe('The accounts of the model CLIs', () => {
     expect(accounts.named[0]).not.toBe(before);
     expect(accounts.named[0]?.health.circuits.isClosed).toBe(true);
     expect(before?.pool.keepsNoSessions).toBe(true);
+  });
+
+  it('count the running jobs of a login that had a fault in its line or another name, but not those of another login', async () => {
+    await using made = await createAccounts(team);
+    const { accounts } = made;
+    const { room } = new TestRoom({ maxActive: 9 });
+    const isWaiting = () => room.admit(entrant('key a', 1, { cli: accounts.named[0] as ModelCli })).isWaiting;
+    using _ = accounts.named[0]?.countJob() as Disposable;
+    expect(isWaiting()).toBe(false);
+    for (const text of [`${team.trim()} spare=maybe\n`, team]) accounts.replace(prepared(text));
+    expect(isWaiting()).toBe(true);
+    accounts.replace(prepared(team.replace('team', 'all')));
+    expect(isWaiting()).toBe(true);
+    accounts.replace(prepared(team.replace('/t', '/other')));
+    expect(isWaiting()).toBe(false);
   });
 
   it('refuse a client without an account, and serve the next one if the quota of the first is used up', async () => {
