@@ -15,6 +15,9 @@ const orders: readonly (readonly [share: number, order: string])[] = [
   [0.22, 'drip 10 10'],
 ];
 
+/** Rounds of tools without which a run proves little. */
+const minRounds = 5;
+
 /** What clients know from answers, of the service and of its predecessors with the same state. */
 export class Known {
   readonly fates: Fate[] = [];
@@ -25,15 +28,26 @@ export class Known {
   readonly backgroundJobs = new Set<string>();
   readonly batches = new Map<string, readonly string[]>();
   readonly callIds: string[] = [];
-  /** Answered rounds of tools. */
-  rounds = 0;
+  /** Number of keys that were made. */
+  madeKeys = 0;
+  /** Answered rounds of tools, and of these the later ones of a conversation. */
+  readonly rounds = { all: 0, later: 0 };
   /** Contradictions between answers, as sentences. */
   readonly faults: string[] = [];
+
+  /** Whether the service has answered operations of each kind, so that an expectation of them is not empty. */
+  get hasEachKind(): boolean {
+    const { rounds, removedKeys, files, backgroundJobs, batches } = this;
+    const stored = [this.keys, removedKeys, files, backgroundJobs, batches];
+    return rounds.all >= minRounds && rounds.later > 0 && stored.every(({ size }) => size > 0);
+  }
 
   /** The memory of a service ends with its primary; the state folder keeps keys. */
   forgetMemory(): void {
     for (const each of [this.files, this.backgroundJobs, this.batches]) each.clear();
     this.fates.length = 0;
+    this.rounds.all = 0;
+    this.rounds.later = 0;
   }
 }
 
@@ -65,12 +79,12 @@ export class Lane {
     if (dice < 0.4) await this.#ask();
     else if (dice < 0.7) await this.#chat();
     else if (dice < 0.73) await this.#forget();
-    else if (dice < 0.86) await this.#callTool();
-    else if (dice < 0.9) await this.#askInBackground();
-    else if (dice < 0.92) await this.#send('POST', '/health/recheck', {});
-    else if (dice < 0.95) await this.#upload();
-    else if (dice < 0.96) await this.#startBatch();
-    else if (dice < 0.985) await this.#makeKey();
+    else if (dice < 0.86) await this.#callTools();
+    else if (dice < 0.89) await this.#askInBackground();
+    else if (dice < 0.9) await this.#send('POST', '/health/recheck', {});
+    else if (dice < 0.92) await this.#upload();
+    else if (dice < 0.945) await this.#startBatch();
+    else if (dice < 0.985) await this.makeKey();
     else await this.#removeKey();
   }
 
@@ -152,24 +166,37 @@ export class Lane {
     this.#perhaps = [];
   }
 
-  /** A round of one or two calls: they must be the client's own, and the answer must repeat their results. */
-  async #callTool(): Promise<void> {
-    const who = this.#next();
+  /** Two rounds of calls in one conversation: two calls at once, then one. */
+  async #callTools(): Promise<void> {
     const leaves = this.#random() < 0.1 ? AbortSignal.timeout(Math.round(5 + this.#random() * 50)) : undefined;
-    const inputs = Array<string>(this.#random() < 0.5 ? 1 : 2).fill(JSON.stringify({ who }));
-    const asked = { role: 'user', content: `call ${inputs.join(' ')}` };
-    const message = await this.#complete([asked], leaves);
-    if (message === undefined) return;
-    const calls = message.tool_calls ?? [];
-    this.#known.callIds.push(...calls.map(({ id }) => id));
-    const called = calls.map(({ function: { arguments: input } }) => input);
+    const first = await this.#callRound([], 2, leaves);
+    if (first === null) return;
+    this.#known.rounds.all++;
+    if ((await this.#callRound(first, 1, leaves)) === null) return;
+    this.#known.rounds.all++;
+    this.#known.rounds.later++;
+  }
+
+  /**
+   * Expects the client's own calls, and an answer that repeats their results. Resolves with all messages; null if the
+   * round has no end.
+   */
+  async #callRound(earlier: readonly unknown[], calls: number, leaves?: AbortSignal): Promise<unknown[] | null> {
+    const who = this.#next();
+    const inputs = Array<string>(calls).fill(JSON.stringify({ who }));
+    const asked = [...earlier, { role: 'user', content: `call ${inputs.join(' ')}` }];
+    const message = await this.#complete(asked, leaves);
+    if (message === undefined) return null;
+    const made = message.tool_calls ?? [];
+    this.#known.callIds.push(...made.map(({ id }) => id));
+    const called = made.map(({ function: { arguments: input } }) => input);
     if (called.join(' ') !== inputs.join(' ')) this.#fault(`wanted the calls ${inputs}, and got ${called}`);
-    const results = calls.map(({ id }) => ({ role: 'tool', tool_call_id: id, content: `result ${id} of ${who}` }));
-    const text = (await this.#complete([asked, message, ...results]))?.content;
-    if (text === undefined) return;
-    this.#known.rounds++;
+    const results = made.map(({ id }) => ({ role: 'tool', tool_call_id: id, content: `result ${id} of ${who}` }));
+    const answer = await this.#complete([...asked, message, ...results]);
+    if (answer === undefined) return null;
     const expected = `The results are: ${results.map(({ content }) => content).join(' ')}`;
-    if (text !== expected) this.#fault(`wanted the text ${expected}, and got ${text}`);
+    if (answer.content !== expected) this.#fault(`wanted the text ${expected}, and got ${answer.content}`);
+    return [...asked, message, ...results, answer];
   }
 
   async #complete(messages: readonly unknown[], leaves?: AbortSignal): Promise<ToolMessage | undefined> {
@@ -205,10 +232,12 @@ export class Lane {
     if (made?.status === 200) this.#known.batches.set(String(made.body.id), ids);
   }
 
-  async #makeKey(): Promise<void> {
+  async makeKey(): Promise<void> {
     const name = `k${this.#next()}`;
     const made = await this.#send('POST', '/keys', { name });
-    if (made?.status === 201) this.#known.keys.set(name, String(made.body.key));
+    if (made?.status !== 201) return;
+    this.#known.madeKeys++;
+    this.#known.keys.set(name, String(made.body.key));
   }
 
   async #removeKey(): Promise<void> {

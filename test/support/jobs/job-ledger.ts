@@ -66,14 +66,15 @@ function faultsOfFates(
   const ends = groupById(ended);
   const faults = fates.flatMap(({ id, kind, outcome, wasAdmitted }) => {
     const endsOfJob = ends.get(id) ?? [];
-    if (endsOfJob.length > 1) return [`${id} has ended ${endsOfJob.length} times`];
     if (wasAdmitted === true && endsOfJob.length === 0) return [`${id} was admitted (${kind}), and has no end`];
     if (wasAdmitted === false && endsOfJob.length > 0) return [`${id} was refused, and has an end`];
     const isOther = outcome !== null && endsOfJob[0]?.outcome !== outcome;
     return isOther ? [`${id} was told ${outcome}, and has ended with ${endsOfJob[0]?.outcome}`] : [];
   });
   const known = new Set(fates.map(({ id }) => id));
+  const repeated = [...ends].filter(([, { length }]) => length > 1);
   return [
+    ...repeated.map(([id, { length }]) => `${id} has ended ${length} times`),
     ...faults,
     ...[...ends.keys()].filter((id) => isListed(id) && !known.has(id)).map((id) => `${id} is nobody’s`),
   ];
