@@ -36,16 +36,22 @@ const endless: readonly [program: string, processes: number][] = [
 const leaving = ['leaves-children.pl', 'holds-stdout.pl'];
 
 let service: Service;
-beforeAll(async () => {
-  const limits = { MODEL_API_TIMEOUT: String(limitMs / 1000), MODEL_API_MAX_CONCURRENT: '1' };
-  service = await startWithProgram(namedProgram, { ...limits, MODEL_API_DEFAULT_MODEL: 'upper.js' });
-});
-afterAll(async () => {
+async function startNamed(env: Readonly<Record<string, string>>): Promise<void> {
+  service = await startWithProgram(namedProgram, {
+    MODEL_API_MAX_CONCURRENT: '1',
+    MODEL_API_DEFAULT_MODEL: 'upper.js',
+    ...env,
+  });
+}
+async function stopNamed(): Promise<void> {
   await recovers(service);
   await service.stop();
-});
+}
 
 describe('A model CLI that never answers', () => {
+  beforeAll(() => startNamed({ MODEL_API_TIMEOUT: String(limitMs / 1000) }));
+  afterAll(stopNamed);
+
   it.each(endless)('is ended at the time limit with all its processes: %s', async (program, processes) => {
     const model = program;
     const startedMs = performance.now();
@@ -115,6 +121,9 @@ function isZombie(pid: number): boolean {
 }
 
 describe('A model CLI that answers and leaves processes behind', () => {
+  beforeAll(() => startNamed({}));
+  afterAll(stopNamed);
+
   it.each(leaving)('completes its job, and they are ended: %s', async (program) => {
     for (const prompt of ['first', 'second']) {
       const { status, body } = await service.post('/ask', { prompt, model: program });
