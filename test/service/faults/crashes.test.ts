@@ -5,7 +5,7 @@ import { json } from 'node:stream/consumers';
 import { temporaryFolder } from '../../support/basics/folder.js';
 import { until } from '../../support/basics/until.js';
 import { recovers, untilJobs, untilTreeGone } from '../../support/jobs/jobs.js';
-import { isAlive } from '../../support/processes/processes.js';
+import { isAlive, programsOf } from '../../support/processes/processes.js';
 import { scratchCgroup } from '../../support/processes/scratch-cgroup.js';
 import {
   type Service,
@@ -183,8 +183,8 @@ describe('A primary that is killed', () => {
     await using service = await startWithPrograms(commands, env);
     const workers = await service.workers();
     const answers = names.map((model) => fate(service.post('/ask', { prompt: 'hello', model })));
-    const processes = Object.values(trees).reduce((sum, count) => sum + count);
-    await until(async () => (await service.jobProcesses()).length >= processes, 'the trees');
+    for (const [name, processes] of Object.entries(trees))
+      await until(async () => (await programsOf(service, `${name}.pl`)).length >= processes, `the tree of ${name}`);
     service.process.kill('SIGKILL');
     await Promise.all([
       untilTreeGone(service, goneMs),

@@ -26,9 +26,7 @@ export async function jobProcesses(servicePid: number): Promise<number[]> {
 
 /** Returns the job processes whose command line contains this word. */
 export async function programsOf({ pid }: { readonly pid: number }, word: string): Promise<number[]> {
-  const pids = await jobProcesses(pid);
-  const lines = await Promise.all(pids.map((each) => readFile(`/proc/${each}/cmdline`, 'utf8').catch(() => '')));
-  return pids.filter((_, at) => lines[at]?.includes(word));
+  return (await jobProcesses(pid)).filter((each) => readOfProcess(each, 'cmdline').includes(word));
 }
 
 /** Returns the worker pids of the service from the kernel: if keys are configured, /health hides them. */
