@@ -109,6 +109,7 @@ describe.each([
   });
   afterAll(async () => {
     await service.stop();
+    expect(await readdir(parent)).toEqual([]);
     await shared[Symbol.asyncDispose]();
   });
 
