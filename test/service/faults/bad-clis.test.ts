@@ -7,6 +7,7 @@ import { fixture, type Service, startService } from '../../support/service/servi
 
 /** Far less than the time limit of a job, which ends a turn that hangs. The trial of claude waits 10 s for its exit. */
 const maxTurnMs = 30_000;
+const operator = { 'x-api-key': 'a-key-of-the-operator' };
 
 type Protocol = 'acp' | 'codex' | 'claude';
 
@@ -17,13 +18,14 @@ function start(protocol: Protocol, fault: string): Promise<Service> {
     MODEL_API_STANDBY: '0',
     MODEL_API_LIVE_SESSIONS: '0',
     MODEL_API_MAX_CONCURRENT: '1',
+    MODEL_API_KEY: operator['x-api-key'],
   };
   return startService({ env });
 }
 
 /** Resolves with the answer to a question, or the reason of its failure, when the slot is free and the process gone. */
 async function outcomeOf(service: Service): Promise<unknown> {
-  const { body } = await service.post('/ask', { prompt: 'Hello' });
+  const { body } = await service.post('/ask', { prompt: 'Hello' }, operator);
   await recovers(service);
   return body.response ?? `${body.error} ${body.reason}: ${body.message}`;
 }
@@ -58,11 +60,16 @@ describe.each<[Protocol, [string, string][]]>([
 ])('A model CLI with one fault: %s', (protocol, faults) => {
   let folder: TemporaryFolder;
   let service: Service;
-  const use = (fault: string) => writeFile(join(folder.path, 'fault'), fault);
+
+  /** Gives the CLI this fault, with which it must be ready. The outcome of the next job tells whether the check has left a process. */
+  const use = async (fault: string) => {
+    await writeFile(join(folder.path, 'fault'), fault);
+    expect((await service.post('/health/recheck', {}, operator)).body).toMatchObject({ status: 'ok' });
+  };
 
   beforeAll(async () => {
     folder = await temporaryFolder();
-    await use('none');
+    await writeFile(join(folder.path, 'fault'), 'none');
     service = await start(protocol, `@${join(folder.path, 'fault')}`);
   });
   afterAll(async () => {
@@ -85,7 +92,7 @@ describe.each<[Protocol, [string, string][]]>([
 
 /** Expects the end of a turn after its client has left, and another answer for the next client. */
 async function expectEndAfterClient(service: Service): Promise<void> {
-  const answer = await stream(service, '/ask', { prompt: 'Please wait' });
+  const answer = await stream(service, '/ask', { prompt: 'Please wait' }, operator);
   await answer.next('started');
   await answer.next('delta');
   await answer[Symbol.asyncDispose]();
