@@ -430,7 +430,7 @@ function createSupervisor(parts: EarlierParts & Jobs & WorkerParts, signals: Par
     retireWorkers: () => workers.retireAll(),
     endProcesses: async () => {
       for (const { health, standby } of logins.all) {
-        health.stopHealth();
+        health.stopChecks();
         standby.stopStandby();
       }
       await closeClis(logins.all, host);
@@ -440,7 +440,7 @@ function createSupervisor(parts: EarlierParts & Jobs & WorkerParts, signals: Par
       front?.closePort();
       const isAllSent = await workers.stop(limitMs);
       await features.stop();
-      await parts.sizes.closeFile();
+      await parts.sizes.untilWritten();
       await store.close();
       return isAllSent;
     },

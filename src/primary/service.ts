@@ -62,9 +62,9 @@ export class Service {
     workers.start(workerProgram, handlersOf({ ...this.#parts, firstStart: this.#firstStart }));
     host.systemd.startNotifications({ phase: () => supervisor.phase, slots: room, workers });
     front?.serve({ ...this.#parts, slots: room });
-    hosts?.startHosts();
+    hosts?.startSignsOfLife();
     hosts?.removals.listen((client) => joinRemoval(this.#parts, client));
-    logins.startLogins();
+    logins.startChecks();
     keysFile?.startWatching();
     host.heap.touch();
     features.start();

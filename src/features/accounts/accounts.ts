@@ -152,12 +152,12 @@ export class CliAccounts implements Logins {
     return ownerWarnings(this.named, keyClients);
   }
 
-  /** Sets the watch of the accounts file, which `startLogins` starts. */
+  /** Sets the watch of the accounts file, which `startChecks` starts. */
   watch(file: WatchedFile): void {
     this.#file = file;
   }
 
-  startLogins(): void {
+  startChecks(): void {
     this.#isStarted = true;
     this.#startNew();
     this.#file?.startWatching();

@@ -154,7 +154,7 @@ class MessageStream extends SdkStream implements StreamFormat {
     this.#countInput = countInput;
   }
 
-  formatBegin(): string {
+  formatBeginning(): string {
     const usage = { ...usageOfPrompt(this.#countInput()), ...tierIn(this.#opening) };
     const openEnd = { stop_reason: null, stop_sequence: null, stop_details: null, usage };
     return event('message_start', { message: { ...messageOf(this.#opening, []), ...openEnd } });

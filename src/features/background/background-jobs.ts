@@ -240,12 +240,12 @@ export class BackgroundJobs {
   }
 
   /** Starts no more jobs: the next service runs the waiting ones. */
-  stopJobs(): void {
+  stopStarting(): void {
     this.#isStopped = true;
     this.#reportIdle();
   }
 
-  /** Resolves when no job waits or runs; after `stopJobs`, when no job runs. */
+  /** Resolves when no job waits or runs; after `stopStarting`, when no job runs. */
   async untilIdle(): Promise<void> {
     if (this.#isIdle) return;
     await new Promise<void>((resolve) => this.#idleWaiters.push(resolve));

@@ -72,11 +72,11 @@ class BackgroundFeature implements PrimaryPart {
   }
 
   drain(): void {
-    if (this.#core.store.jobs.isDurable) this.background.stopJobs(); // the next service runs the waiting jobs
+    if (this.#core.store.jobs.isDurable) this.background.stopStarting(); // the next service runs the waiting jobs
   }
 
   cut(): void {
-    this.background.stopJobs();
+    this.background.stopStarting();
   }
 
   idle(): Promise<void> {

@@ -111,7 +111,7 @@ export class BatchFeeder {
   }
 
   /** Sends no more lines, and stores no more progress: the jobs go on without the run. */
-  stopBatch(): void {
+  stopFeeding(): void {
     this.#isStopped = true;
     this.#sender.stopSending();
     this.wake();
@@ -143,7 +143,7 @@ export class BatchFeeder {
     this.wake();
   }
 
-  /** Resolves when the batch has ended, when this host has lost it, or after `stopBatch`. Rejects if the store fails. */
+  /** Resolves when the batch has ended, when this host has lost it, or after `stopFeeding`. Rejects if the store fails. */
   async runBatch(): Promise<void> {
     try {
       this.#removing = this.#removeJobs(this.#progress.endedJobs ?? []); // the last run may have died before

@@ -81,19 +81,19 @@ export class Batches {
   }
 
   /** Runs the stored batches from now on. */
-  startBatches(): void {
+  startFeeding(): void {
     this.#isStarted = true;
     this.#parts.clock.every(checkMs, () => void this.#check());
     void this.#check();
   }
 
   /** Sends no further lines: the next service continues the batches. */
-  stopBatches(): void {
+  stopFeeding(): void {
     this.#isStarted = false;
-    for (const run of this.#runs.values()) run.stopBatch();
+    for (const run of this.#runs.values()) run.stopFeeding();
   }
 
-  /** Resolves when no run uses the store any more, after `stopBatches`. */
+  /** Resolves when no run uses the store any more, after `stopFeeding`. */
   async untilIdle(): Promise<void> {
     await Promise.all(this.#ends);
   }
@@ -262,7 +262,7 @@ export class Batches {
   /** Stops the runs of batches that this host no longer has: after a pause of the process, another host runs them. */
   #stopAllBut(leased: readonly StoredBatch[]): void {
     const ids = new Set(leased.map(({ id }) => id));
-    for (const [id, run] of this.#runs) if (!ids.has(id)) run.stopBatch();
+    for (const [id, run] of this.#runs) if (!ids.has(id)) run.stopFeeding();
   }
 
   #begin(batch: StoredBatch): void {

@@ -44,8 +44,8 @@ export function createBatches({ MODEL_API_MAX_BATCH_LINES: maxLines }: BatchValu
       gauges: [{ name: 'batches_running', ...metrics.batches_running, read: () => batches.running }],
       modelAbilities: files.isOn ? ['batch'] : [],
       storedKinds: [storedBatches(core.config.store, fileValues)],
-      start: () => batches.startBatches(),
-      drain: () => batches.stopBatches(),
+      start: () => batches.startFeeding(),
+      drain: () => batches.stopFeeding(),
       stop: () => batches.untilIdle(),
     };
   });

@@ -130,7 +130,7 @@ export class Courses {
     return member;
   }
 
-  removeKey(by: Actor, course: string, name: string): Promise<object> {
+  removeMember(by: Actor, course: string, name: string): Promise<object> {
     return this.#parts.keys.update(by, 'key_removed', (keys) => {
       this.#find(by, course);
       const key = this.#findKept(keys, course, name);

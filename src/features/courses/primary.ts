@@ -35,7 +35,7 @@ export const createCourses = usingStore((core) => {
     showCourse: ({ by, course }) => courses.show(by, course),
     enrolMembers: ({ by, course, logins, options }) => change(courses.enrol(by, course, logins, options)),
     limitMember: ({ by, course, member, options }) => courses.limit(by, course, member, options),
-    removeMember: ({ by, course, member }) => courses.removeKey(by, course, member),
+    removeMember: ({ by, course, member }) => courses.removeMember(by, course, member),
   };
   return {
     handlers,

@@ -110,7 +110,7 @@ class ProgressStream implements StreamFormat {
     this.#clock = clock;
   }
 
-  formatBegin(): string {
+  formatBeginning(): string {
     return '';
   }
 

@@ -113,7 +113,7 @@ class LineStream implements StreamFormat {
     return ' ';
   }
 
-  formatBegin(): string {
+  formatBeginning(): string {
     return '';
   }
 

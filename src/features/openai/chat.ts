@@ -117,7 +117,7 @@ class ChatCompletionStream extends SdkStream implements StreamFormat {
     this.#manner = manner;
   }
 
-  formatBegin(): string {
+  formatBeginning(): string {
     return this.#choice({ role: 'assistant', content: this.#opening.hasTools ? null : '' });
   }
 

@@ -96,7 +96,7 @@ class CompletionStream extends SdkStream implements StreamFormat {
     this.#wantsUsage = wantsUsage;
   }
 
-  formatBegin(): string {
+  formatBeginning(): string {
     return '';
   }
 

@@ -170,7 +170,7 @@ export class ResponseStream extends SdkStream implements StreamFormat {
   }
 
   /** Begins the response. A background response waits for `formatStart`. */
-  formatBegin(): string {
+  formatBeginning(): string {
     const isBackground = this.#background !== null;
     const response = this.#responseOf(isBackground ? 'queued' : 'in_progress');
     const created = this.event('response.created', { response });

@@ -97,8 +97,8 @@ class BackgroundStream implements StreamFormat {
     return this.#stream.count;
   }
 
-  formatBegin(): string {
-    return this.#stream.formatBegin();
+  formatBeginning(): string {
+    return this.#stream.formatBeginning();
   }
 
   formatPosition(position: number): string {
@@ -205,7 +205,7 @@ class ResponseReader {
 
   async sendEvents(out: EventStream, signal: AbortSignal): Promise<void> {
     const key = { id: this.#job.id, client: this.#client };
-    await this.#write(out, this.#stream.formatBegin(), signal);
+    await this.#write(out, this.#stream.formatBeginning(), signal);
     const { tools } = formOf(this.#job);
     const end = await follow(jobCalls(this.#primary).stream('jobEvents', key, signal), (event) =>
       this.#write(out, eventIn(this.#stream, event, tools), signal),

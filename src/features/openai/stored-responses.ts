@@ -58,7 +58,7 @@ export class StoredResponses {
 
   /** Reads a piece of the body, from byte `from`. */
   async readBody(key: ResponseKey, from: number): Promise<BodyPiece> {
-    return (await this.#store.readBody(key, from, this.#expiredAt)) ?? notFound();
+    return (await this.#store.readPiece(key, from, this.#expiredAt)) ?? notFound();
   }
 
   /**

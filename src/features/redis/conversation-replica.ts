@@ -39,7 +39,7 @@ export class ConversationReplica implements TurnGate {
     this.#store = store;
     this.#locks = new TurnLocks(store, clock);
     copies.turnGate = this;
-    store.observeHosts({ conversationRemoved: (id) => copies.drop(id), reset: () => copies.dropIdle() });
+    store.setObserver({ conversationRemoved: (id) => copies.drop(id), reset: () => copies.dropIdle() });
   }
 
   async snapshot(id: string, client: ClientText): Promise<TitledConversation> {

@@ -64,7 +64,7 @@ class RedisHosts implements Hosts {
   }
 
   /** Starts to renew the sign of life for the other hosts. */
-  startHosts(): void {
+  startSignsOfLife(): void {
     this.#clock.every(renewMs, () => this.#store.jobs.renewHost(this.#clock.now()).catch(ignoreFailure)); // tries again
   }
 }
@@ -119,7 +119,7 @@ export class RedisStore implements FullStore {
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    this.answers.closeAnswers();
+    this.answers.stopRenewals();
     await this.jobs.closeJobs();
     this.redis.closeConnection();
   }

@@ -95,7 +95,7 @@ export class RedisAnswers implements AnswerStore {
 
   expireAnswers(): void {}
 
-  closeAnswers(): void {
+  stopRenewals(): void {
     this.#stopRenewing();
   }
 

@@ -102,7 +102,7 @@ export class RedisConversations implements ConversationJournal {
   }
 
   /** Sets the only observer. */
-  observeHosts(observer: SharedObserver): void {
+  setObserver(observer: SharedObserver): void {
     this.#observer = observer;
     this.#redis.onConnected(() => observer.reset());
   }
@@ -425,7 +425,7 @@ export class RedisResponses implements ResponseStore {
     return verdict as PutVerdict;
   }
 
-  async readBody(
+  async readPiece(
     { id, client }: ResponseKey,
     from: number,
     _: number,

@@ -143,7 +143,7 @@ async function* responses({ store }: ExportCore, client: ClientText): AsyncGener
     yield { kind: 'response', id };
     for (const part of ['messages', 'body'] as const) {
       for (let at = 0; ; ) {
-        const piece = await store.responses.readBody({ id, client }, at, expiredNever, part);
+        const piece = await store.responses.readPiece({ id, client }, at, expiredNever, part);
         if (piece === null || piece.text === '') break;
         yield { kind: 'response_data', id, [part === 'body' ? 'text' : part]: piece.text };
         at += Buffer.byteLength(piece.text);

@@ -55,7 +55,7 @@ export class ResponseTable {
     return this.#changed(verdict, gone);
   }
 
-  readBody(key: ResponseKey, from: number, after: number, part: ResponsePart): BodyPiece | null {
+  readPiece(key: ResponseKey, from: number, after: number, part: ResponsePart): BodyPiece | null {
     if (!this.#known.has(key, after)) return null;
     const query = `SELECT substr(${part}, ?, ?) AS piece, length(${part}) AS bytes FROM responses WHERE id = ?`;
     const row = this.#sql.get(query, from + 1, responsePieceBytes, key.id);

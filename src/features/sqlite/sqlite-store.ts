@@ -355,8 +355,8 @@ class SqliteResponses implements ResponseStore {
     return this.#change(call('responses', 'putResponse', node, limits));
   }
 
-  readBody(key: ResponseKey, from: number, after: number, part: ResponsePart = 'body'): Promise<BodyPiece | null> {
-    return this.#client.ask('response', call('responses', 'readBody', key, from, after, part));
+  readPiece(key: ResponseKey, from: number, after: number, part: ResponsePart = 'body'): Promise<BodyPiece | null> {
+    return this.#client.ask('response', call('responses', 'readPiece', key, from, after, part));
   }
 
   readHead(key: ResponseKey, after: number): Promise<string | null> {

@@ -79,7 +79,7 @@ export class Notices {
     this.#parts = parts;
   }
 
-  startNotices(): void {
+  startChecks(): void {
     this.#parts.clock.every(checkMs, () => this.checkConditions());
   }
 

@@ -54,7 +54,7 @@ export function createWebhooks(
       restored: () => jobNotices.repeatLast(store.jobs, host.clock.now()).catch(ignoreFailure), // the store logs its failure
       start: () => {
         webhooks?.startDeliveries();
-        notices?.startNotices();
+        notices?.startChecks();
       },
       stop: async () => webhooks?.closeWebhooks(),
     };

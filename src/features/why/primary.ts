@@ -16,5 +16,5 @@ export const createWhy: CreatePrimaryPart = ({ openJobs, room, jobHooks }) => {
   const handlers: Handlers<typeof calls> = {
     jobReasons: ({ client, requestId }) => ({ sentences: [...reasons.reasonsOf(client, requestId)] }),
   };
-  return { job: { trace: (request, choice) => reasons.beginReasons(request, choice) }, handlers };
+  return { job: { trace: (request, choice) => reasons.beginJob(request, choice) }, handlers };
 };

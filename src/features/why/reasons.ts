@@ -69,7 +69,7 @@ export class JobReasons {
   }
 
   /** Begins a job, and returns the observer of its steps. */
-  beginReasons(request: NamedRequest, choice: NamedChoice): JobTrace {
+  beginJob(request: NamedRequest, choice: NamedChoice): JobTrace {
     const sentences: string[] = [];
     const key = keyOf(request);
     this.#sentences.delete(key);

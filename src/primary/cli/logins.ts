@@ -70,7 +70,7 @@ export interface Logins extends AccountChooser<ModelCli> {
   /** Returns warnings about owners that are no clients. `keyClients`: the clients of all API keys. */
   warnings(keyClients: readonly string[]): string[];
   /** Starts the checks and the renewals of all logins in use. */
-  startLogins(): void;
+  startChecks(): void;
   /** Checks all logins in use at the request of an operator. */
   checkAll(): Promise<void>;
   /** Reads changed logins at the request of an operator. */
@@ -111,7 +111,7 @@ class ServiceLogins implements Logins {
     return [];
   }
 
-  startLogins(): void {
+  startChecks(): void {
     for (const cli of this.clis) {
       startChecks(cli);
       cli.standby.startStandby();

@@ -226,7 +226,7 @@ export class ModelCli implements NamedAdapter {
 
   /** Stops all that runs without a job, after the account was removed. Jobs that have it can still finish. */
   async retire(): Promise<void> {
-    this.health.stopHealth();
+    this.health.stopChecks();
     this.standby.stopStandby();
     this.login?.stopRenewals();
     this.pool.keepsNoSessions = true;

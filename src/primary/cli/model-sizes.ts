@@ -85,7 +85,7 @@ export class LearnedSizes {
   }
 
   /** Resolves when the file has been written. */
-  async closeFile(): Promise<void> {
+  async untilWritten(): Promise<void> {
     await this.#lastWrite;
   }
 

@@ -89,7 +89,8 @@ export class CliHealth {
     return this.#lacksLogin || (state.name !== 'closed' && state.reason === 'auth');
   }
 
-  stopHealth(): void {
+  /** Stops the checks, and the trials of circuits. */
+  stopChecks(): void {
     this.checks.stopChecks();
     this.circuits.stopTrials();
   }

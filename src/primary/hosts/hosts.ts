@@ -75,5 +75,5 @@ export interface Hosts {
   /** Creates the rate windows of all clients, for all hosts. */
   rateLimit(ratesOf: RatesOf): Pick<RateLimit, 'takeRequest'>;
   /** Called when the service starts. */
-  startHosts(): void;
+  startSignsOfLife(): void;
 }

@@ -155,7 +155,7 @@ export class OwnStream implements StreamFormat {
     this.#requestId = requestId;
   }
 
-  formatBegin(): string {
+  formatBeginning(): string {
     return '';
   }
 
@@ -167,7 +167,7 @@ export class OwnStream implements StreamFormat {
     return eventText('started', { queue_ms: queueMs });
   }
 
-  /** Writes text and thoughts: the native API has no tools. */
+  /** Formats text and thoughts: the native API has no tools. */
   formatEvent(event: WrittenEvent): string {
     if (event.type === 'text-delta') return eventText('delta', { text: event.text });
     if (event.type === 'thought-delta') return eventText('thought', { text: this.thoughtPiece(event.text) });

@@ -70,10 +70,10 @@ export type WrittenEvent =
 
 /** Stream of one answer in the form of an API: server-sent events, or JSON lines. An empty string sends nothing. */
 export interface StreamFormat {
-  formatBegin(): string;
+  formatBeginning(): string;
   formatPosition(position: number, reason: WaitReason): string;
   formatStart(queueMs: number): string;
-  /** Writes a part of the answer. Returns '' for a part that the API has no form for. */
+  /** Formats a part of the answer. Returns '' for a part that the API has no form for. */
   formatEvent(event: WrittenEvent): string;
   /** Text to send while the stream is silent; a comment by default. */
   ping?(): string;
@@ -99,13 +99,13 @@ export function eventIn(format: StreamFormat, event: JobEvent, forms: ToolForms 
   switch (event.type) {
     case 'job-admitted':
     case 'job-model':
-      return ''; // `formatBegin` writes the beginning
+      return ''; // `formatBeginning` formats the beginning
     case 'job-queued':
       return format.formatPosition(event.position, event.reason);
     case 'job-start':
       return format.formatStart(event.queueMs);
     case 'job-end':
-      return ''; // `formatEnd` writes the end
+      return ''; // `formatEnd` formats the end
     case 'call-start':
       return format.formatEvent({ ...writtenCall({ ...event, input: '' }, forms), type: 'call-start' });
     default:

@@ -155,7 +155,7 @@ class AnswerWriter {
       if (hasBegun) return '';
       hasBegun = true;
       format = this.#format.stream(this.#opening); // the model is known now, if its CLI reports it early
-      return format.formatBegin();
+      return format.formatBeginning();
     };
     using out = new EventStream(this.#res, clock, format.ping && (() => format.ping?.() ?? ''), this.#format.manner);
     try {

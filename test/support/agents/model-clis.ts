@@ -100,7 +100,7 @@ export async function modelClisOf(
   const accountParts = { config, host, names, serials, context };
   const router = new ModelRouter(names, clis, optionsOf);
   const dispose = async () => {
-    for (const { health } of clis) health.stopHealth();
+    for (const { health } of clis) health.stopChecks();
     await closeClis(clis, host);
     await folder[Symbol.asyncDispose]();
   };

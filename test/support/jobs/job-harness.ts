@@ -513,7 +513,7 @@ export function jobHarness(options: JobOptions = {}) {
     outcomes: () => state.ends.map(({ requestId, end }) => [requestId, end.outcome]),
     /** Expects that everything that was acquired has been released, once. */
     expectTidy: async () => {
-      for (const { health } of clis) health.stopHealth();
+      for (const { health } of clis) health.stopChecks();
       background.stopChecks();
       await clock.advance(1050); // positions are sent once more
       expect([room.active, room.waiting, clock.pending]).toEqual([0, 0, 0]);

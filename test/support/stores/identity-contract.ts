@@ -54,7 +54,7 @@ async function seenBy(
   if (known.type === 'free') answers.releaseKey({ client, key: 'same' });
   const found: string[] = [];
   for (const index of clients.keys()) {
-    const piece = await responses.readBody({ id: `response-${index}`, client }, 0, after);
+    const piece = await responses.readPiece({ id: `response-${index}`, client }, 0, after);
     if (piece !== null) found.push(piece.text);
   }
   return [

@@ -56,7 +56,7 @@ async function putChain(store: ResponseStore, ids: readonly string[], to: Respon
 async function bodyOf(store: ResponseStore, key: ResponseKey, notBefore = after): Promise<string | null> {
   let body = '';
   for (let from = 0; ; from = Buffer.byteLength(body)) {
-    const piece = await store.readBody(key, from, notBefore);
+    const piece = await store.readPiece(key, from, notBefore);
     if (piece === null) return null;
     body += piece.text;
     if (piece.text === '' || Buffer.byteLength(body) >= piece.bytes) return body;

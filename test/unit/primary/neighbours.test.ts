@@ -78,7 +78,7 @@ describe('The jobs of one neighbour that fail', () => {
     }
     expect([health.checks.current.status, health.needsLogin]).toEqual(['ready', false]);
     expect(checks()).toBeLessThanOrEqual(7);
-    health.stopHealth();
+    health.stopChecks();
   });
 
   it.each(kinds)('teach nothing about a model, with the clients of one %s', (kind) => {

@@ -66,10 +66,10 @@ export interface ResponseStore {
    * Reads one piece of the body, or of its own messages as JSON, sized for one IPC message. null if the client has no such
    * response. Responses whose last continuation is not later than `after` have expired.
    */
-  readBody(key: ResponseKey, from: number, after: number, part?: ResponsePart): Promise<BodyPiece | null>;
-  /** Reads the `head` of a response; empty if an earlier version stored the response, null as for `readBody`. */
+  readPiece(key: ResponseKey, from: number, after: number, part?: ResponsePart): Promise<BodyPiece | null>;
+  /** Reads the `head` of a response; empty if an earlier version stored the response, null as for `readPiece`. */
   readHead(key: ResponseKey, after: number): Promise<string | null>;
-  /** Reads all messages from the first response of the chain to this one; null as for `readBody`. */
+  /** Reads all messages from the first response of the chain to this one; null as for `readPiece`. */
   readMessages(key: ResponseKey, after: number): Promise<readonly Message[] | null>;
   /** Removes a response. Resolves with whether it existed. */
   removeResponse(key: ResponseKey): Promise<boolean>;

@@ -303,7 +303,7 @@ export class MemoryResponses implements ResponseStore {
     return verdict;
   }
 
-  async readBody(
+  async readPiece(
     key: ResponseKey,
     from: number,
     after: number,

@@ -76,11 +76,11 @@ export class Launcher {
       const inside = { env: { ...env, ...home.variables, ...order.env, TMPDIR: temporaryDirectory }, workingDirectory };
       const start = { program: order.program, args: plan.args, cookie, outlives: renewalLock !== undefined, ...inside };
       const child = await spawnProgram(start, containment, this.#context.observer);
-      return new ProcessTree(child, containment, () => home.removeFolders(), this.#context);
+      return new ProcessTree(child, containment, () => home.removeFiles(), this.#context);
     } catch (error) {
       // Not awaited, because no program has run inside, and no cgroup can be inspected without file descriptors.
       void containment?.clear();
-      await home.removeFolders();
+      await home.removeFiles();
       throw error instanceof RelayError ? error : spawnError(order.program, error as NodeJS.ErrnoException);
     }
   }
@@ -93,7 +93,7 @@ export class Launcher {
     } catch (error) {
       throw spawnError(program, error as NodeJS.ErrnoException);
     } finally {
-      await home.removeFolders();
+      await home.removeFiles();
     }
   }
 
@@ -170,7 +170,7 @@ export class ProcessHome {
   }
 
   /** Removes all files of the process. Never rejects: leftovers are removed with the folders of the service. */
-  async removeFolders(): Promise<void> {
+  async removeFiles(): Promise<void> {
     for (const folder of this.#folders) await rmdir(folder).catch(() => remove(folder));
     for (const { path } of this.#files) await remove(path);
     if (this.#home !== null) await remove(this.#homePath);

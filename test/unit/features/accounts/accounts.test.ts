@@ -57,7 +57,7 @@ async function createAccounts(
   const chosen = (client: ClientText) => accounts.choose(made.clis[0], { ...job, client })?.cli.label ?? 'nobody';
   const dispose = async () => {
     for (const { health, pool } of accounts.all) {
-      health.stopHealth();
+      health.stopChecks();
       await pool.closePool();
     }
     await made[Symbol.asyncDispose]();
@@ -227,7 +227,7 @@ describe('The accounts of the model CLIs', () => {
     const keyed = new CliAccounts(made.made.clis, made.made.accountParts, () => ['spare'], prepared(spareOfAda));
     const strict = new ModelRouter(made.made.names, made.made.clis, undefined, keyed);
     expect(fallback && strict.withAccount(fallback, request)).toBeNull();
-    for (const { health } of keyed.all) health.stopHealth();
+    for (const { health } of keyed.all) health.stopChecks();
   });
 
   it('have a warning if an owner is no API key', async () => {
@@ -261,7 +261,7 @@ describe('The accounts of the model CLIs', () => {
     for (const line of [`${ada.trim()} jobs=many`, 'ada claude', 'ada claude'])
       accounts.replace(prepared(`${line}\n${team}`));
     expect(await startOfTeam()).toMatchObject(['env', expect.arrayContaining(['/a', '/t', 'model'])]);
-    for (const { health } of accounts.all) health.stopHealth();
+    for (const { health } of accounts.all) health.stopChecks();
   });
 
   it('are checked with their own login', async () => {

@@ -143,7 +143,7 @@ describe('A background job that cannot start', () => {
     await harness.clock.advance(3000);
     expect(harness.backgroundOutcomes()).toEqual(['cli_error', 'ok', 'ok']);
     expect(harness.outcomes()).toHaveLength(3);
-    harness.health.stopHealth();
+    harness.health.stopChecks();
   });
 
   it('does not block other clients if its client has no queue place left', async () => {
@@ -197,7 +197,7 @@ describe('A background job that cannot start', () => {
     occupy(harness);
     const id = await harness.accept();
     await harness.clock.advance(61_000); // the job is in the queue
-    harness.jobs.stopJobs();
+    harness.jobs.stopStarting();
     harness.runner.openJobs.cutAll(new RelayError('shutting_down', 'the service ends'));
     await harness.clock.advance(5000);
     expect(await harness.statusOf(id)).toBe('queued');
@@ -258,7 +258,7 @@ describe('A service that stops', () => {
     const harness = jobHarness({ start: wait });
     const ids = [await harness.accept(), await harness.accept()];
     await settled();
-    harness.jobs.stopJobs();
+    harness.jobs.stopStarting();
     open();
     await harness.jobs.untilIdle();
     await harness.clock.advance(5000);

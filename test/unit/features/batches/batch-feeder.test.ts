@@ -70,7 +70,7 @@ describe('A batch', () => {
         if (round % 2 === 1) harness.end();
         first.wake();
       }
-      first.stopBatch();
+      first.stopFeeding();
       await dying;
       await runToEnd(harness, new BatchFeeder(await stored(harness), harness.parts));
       expect((await harness.results()).out.toSorted()).toEqual(answers(seven));
@@ -84,7 +84,7 @@ describe('A batch', () => {
       findEndedLine: (id: string) => harness.findEndedLine(id),
       cancelJob: (id: string) => harness.cancelJob(id),
       removeJob: async () => {
-        dying.stopBatch();
+        dying.stopFeeding();
         throw storeUnavailable();
       },
     };
@@ -252,7 +252,7 @@ describe('A batch', () => {
       const run = feeder.runBatch();
       await settled();
       expect(feeder.isSending((await stored(harness)).progress.open[0]?.jobId ?? '')).toBe(true);
-      if (how === 'stopped') feeder.stopBatch();
+      if (how === 'stopped') feeder.stopFeeding();
       else feeder.cancel(harness.clock.now());
       await run; // the clock stands still
       expect(harness.outcomes).toEqual(how === 'stopped' ? [] : ['canceled', 'canceled']);
@@ -270,7 +270,7 @@ describe('A batch', () => {
     const feeder = new BatchFeeder(await harness.add([long(2 * mib)('one')]), { ...harness.parts, inTurn });
     const run = feeder.runBatch();
     await asked.promise;
-    feeder.stopBatch();
+    feeder.stopFeeding();
     turn.resolve();
     await run;
     expect(harness.submitted).toEqual([]);
@@ -289,7 +289,7 @@ describe('A batch', () => {
     await harness.clock.advance(4000);
     await settled(200);
     expect(tries).toBe(1);
-    feeder.stopBatch();
+    feeder.stopFeeding();
     await run;
   });
 
@@ -331,7 +331,7 @@ describe('The answer of a job on the same host', () => {
   });
 
   it.each([
-    ['the service stops', (feeder: BatchFeeder) => feeder.stopBatch()],
+    ['the service stops', (feeder: BatchFeeder) => feeder.stopFeeding()],
     [
       'another host has the batch',
       (feeder: BatchFeeder, harness: BatchHarness) => {
@@ -368,7 +368,7 @@ describe('The answer of a job on the same host', () => {
   it('is stored with its job if its line is not open, because the line would never be written', async () => {
     const { feeder, run } = await running(['one']);
     expect(await Promise.race([feeder.takeAnswer(endedAnswer('earlier', 'x')), settled(50)])).toBe(false);
-    feeder.stopBatch();
+    feeder.stopFeeding();
     await run;
   });
 
@@ -381,6 +381,6 @@ describe('The answer of a job on the same host', () => {
     harness.hasWorker = true;
     feeder.wake();
     expect(await taken).toBe(true);
-    feeder.stopBatch();
+    feeder.stopFeeding();
   });
 });

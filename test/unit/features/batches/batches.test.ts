@@ -56,7 +56,7 @@ describe('Batches', () => {
 
   it('run one after the other for each client, and beside those of other clients', async () => {
     const { harness, batches, add, round } = await harnessWith();
-    batches.startBatches();
+    batches.startFeeding();
     const ids = [await add(['a1', 'a2']), await add(['b1'], 'key ada/bob'), await add(['c1'], 'key bob')].map(
       ({ id }) => id,
     );
@@ -84,7 +84,7 @@ describe('Batches', () => {
 
   it('that wait are cancelled at once', async () => {
     const { batches, add, harness, round } = await harnessWith();
-    batches.startBatches();
+    batches.startFeeding();
     await add(['a1']);
     const { id } = await add(['b1', 'b2']);
     await settled();
@@ -97,7 +97,7 @@ describe('Batches', () => {
 
   it('go on with the stored progress after a failure of the store', async () => {
     const { batches, add, harness, round } = await harnessWith();
-    batches.startBatches();
+    batches.startFeeding();
     const { id } = await add(['a1', 'a2']);
     const advance = harness.store.advance.bind(harness.store);
     let failures = 2;
@@ -115,7 +115,7 @@ describe('Batches', () => {
     const leaseBatches = harness.store.leaseBatches.bind(harness.store);
     const defect = new TypeError('a defect');
     harness.store.leaseBatches = () => Promise.reject(defect);
-    batches.startBatches();
+    batches.startFeeding();
     await settled();
     expect(harness.failures).toEqual([defect]);
     harness.store.leaseBatches = leaseBatches;
@@ -129,9 +129,9 @@ describe('Batches', () => {
     await add(['a1']);
     await round();
     expect(harness.submitted).toEqual([]);
-    batches.startBatches();
+    batches.startFeeding();
     await settled();
-    batches.stopBatches();
+    batches.stopFeeding();
     await add(['b1'], 'key bob');
     await round();
     expect(harness.submitted).toEqual(['a1']);
@@ -151,7 +151,7 @@ describe('Batches', () => {
       });
       return { refused: null };
     };
-    batches.startBatches();
+    batches.startFeeding();
     await add(['a1']);
     await settled();
     const [jobId = ''] = jobIds;
@@ -215,7 +215,7 @@ describe('Batches', () => {
 
   it('end their runs before the store closes', async () => {
     const { batches, add, harness } = await harnessWith();
-    batches.startBatches();
+    batches.startFeeding();
     await add(['a1']);
     const advance = harness.store.advance.bind(harness.store);
     let isStored = false;
@@ -225,7 +225,7 @@ describe('Batches', () => {
       return advance(...args);
     };
     await settled();
-    batches.stopBatches();
+    batches.stopFeeding();
     expect(isStored).toBe(false);
     await batches.untilIdle();
     expect([isStored, batches.running]).toEqual([true, 0]);
@@ -233,7 +233,7 @@ describe('Batches', () => {
 
   it('are removed with their results, when they have ended', async () => {
     const { batches, add, round, files, harness } = await harnessWith();
-    batches.startBatches();
+    batches.startFeeding();
     const { id } = await add(['one'], 'key ada', 'messages');
     await expect(batches.removeBatch(id, 'key ada')).rejects.toThrow(/has not ended/);
     for (let count = 0; count < 4; count++) await round();

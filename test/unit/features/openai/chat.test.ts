@@ -98,7 +98,7 @@ describe('A streamed chat completion', () => {
   it('consists of chunks without event names', () => {
     const stream = chatCompletionFormat(7, false).stream(opening);
     const text =
-      stream.formatBegin() +
+      stream.formatBeginning() +
       stream.formatEvent(textDelta('good ')) +
       stream.formatEvent(textDelta('day')) +
       stream.formatEnd(told());
@@ -123,7 +123,7 @@ describe('A streamed chat completion', () => {
   it('has each call with its index, and the input of a custom tool in one piece', () => {
     const stream = chatCompletionFormat(7, false).stream(withTools);
     const text = [
-      ...[stream.formatBegin(), stream.formatEvent(textDelta('Well'))],
+      ...[stream.formatBeginning(), stream.formatEvent(textDelta('Well'))],
       ...[
         stream.formatEvent({ type: 'call-start', ...call }),
         stream.formatEvent({ type: 'call-delta', text: '{"a"' }),

@@ -121,7 +121,7 @@ describe('A streamed response', () => {
   it('consists of named and numbered events, with the whole text at the end', () => {
     const stream = responseFormat(frameOf(7)).stream(opening);
     const text =
-      stream.formatBegin() +
+      stream.formatBeginning() +
       stream.formatEvent(textDelta('good ')) +
       stream.formatEvent(textDelta('day')) +
       stream.formatEnd(told());
@@ -136,7 +136,7 @@ describe('A streamed response', () => {
   it('has an item for the text and one for each call, as they arrive', () => {
     const stream = responseFormat(frameOf(7)).stream(withTools);
     const text = [
-      stream.formatBegin(),
+      stream.formatBeginning(),
       stream.formatEvent(textDelta('Well')),
       stream.formatEvent({ type: 'call-start', ...made }),
       stream.formatEvent({ type: 'call-delta', text: '{}' }),
@@ -168,21 +168,22 @@ describe('A streamed response', () => {
   it('is one message if the model could call tools and does not', () => {
     const stream = responseFormat(frameOf(7)).stream(withTools);
     const parallel = { parallel_tool_calls: true };
-    const text = stream.formatBegin() + stream.formatEvent(textDelta('good day')) + stream.formatEnd(told(withTools));
+    const text =
+      stream.formatBeginning() + stream.formatEvent(textDelta('good day')) + stream.formatEnd(told(withTools));
     const whole = completed([message('completed', part('good day'))], parallel);
     expect(streamed(text)).toEqual(
       numbered(...startEvents(parallel), ...messageEvents('good day'), ['completed', { response: whole }]),
     );
     const silent = responseFormat(frameOf(7)).stream(withTools);
     const ended = streamed(
-      silent.formatBegin() + silent.formatEnd(told({ ...withTools, text: '', hasText: false })),
+      silent.formatBeginning() + silent.formatEnd(told({ ...withTools, text: '', hasText: false })),
     ) as Sent[];
     expect(ended.at(-1)?.response).toMatchObject({ output: [message('completed', part(''))] });
   });
 
   it('is incomplete if the model refuses', () => {
     const stream = responseFormat(frameOf(7)).stream(opening);
-    stream.formatBegin();
+    stream.formatBeginning();
     const events = streamed(stream.formatEnd(told({ text: '', ending: 'refusal' })));
     const details = { status: 'incomplete', incomplete_details: { reason: 'content_filter' } };
     expect(events.at(-1)).toMatchObject({ type: 'response.incomplete', sequence_number: 7, response: details });
@@ -190,7 +191,7 @@ describe('A streamed response', () => {
 
   it('ends with its error if it fails', () => {
     const stream = responseFormat(frameOf(7)).stream(opening);
-    stream.formatBegin();
+    stream.formatBeginning();
     const error = { message: 'too long', type: 'api_error', code: 'timeout', param: null };
     expect(streamed(stream.formatFailure(new RelayError('timeout', 'too long')))).toEqual([
       { type: 'error', sequence_number: 4, error },
@@ -207,12 +208,12 @@ describe('A streamed response', () => {
     (mixed) => {
       const stream = responseFormat(frameOf(7)).stream(mixed);
       const types = (text: string) => (streamed(text) as Sent[]).map(({ type }) => type);
-      expect(types(stream.formatBegin())).toEqual(['response.created', 'response.in_progress']);
+      expect(types(stream.formatBeginning())).toEqual(['response.created', 'response.in_progress']);
       const failure = new RelayError('timeout', 'too long');
       const item = ['response.output_item.added', 'response.content_part.added'];
       expect(types(stream.formatFailure(failure))).toEqual([...item, 'error', 'response.failed']);
       const later = responseFormat(frameOf(7)).stream(mixed);
-      later.formatBegin();
+      later.formatBeginning();
       later.formatEvent(textDelta('Well'));
       expect(types(later.formatFailure(failure))).toEqual(['error', 'response.failed']);
     },
@@ -242,7 +243,7 @@ describe('A response with thoughts', () => {
   it('streams them with their summaries, as the same items', () => {
     const stream = responseFormat(frameOf(7)).stream(thinks);
     const text = [
-      stream.formatBegin(),
+      stream.formatBeginning(),
       stream.formatEvent({ type: 'thought-delta', text: 'H' }),
       stream.formatEvent({ type: 'thought-delta', text: 'm' }),
       stream.formatEvent({ type: 'thought-end', signature: 'proof' }),
@@ -277,7 +278,7 @@ describe('A response with thoughts', () => {
     const only = [{ text: 'Hm', at: 0, calls: 0 }];
     const said = (more: Partial<CompletedAnswer>) => {
       const stream = responseFormat(frameOf(7)).stream({ ...opening, hasThoughts: true });
-      stream.formatBegin();
+      stream.formatBeginning();
       stream.formatEvent({ type: 'thought-delta', text: 'Hm' });
       stream.formatEvent({ type: 'thought-end' });
       return (streamed(stream.formatEnd(told({ text: '', hasText: false, ...more }))) as Sent[]).at(-1)?.response;

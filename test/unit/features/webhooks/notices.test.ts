@@ -84,7 +84,7 @@ describe('A budget', () => {
 
   it('is compared every five seconds', async () => {
     const { notices, seen, clock, types } = createNotices();
-    notices.startNotices();
+    notices.startChecks();
     seen.budgets = [use('ada', 90)];
     await clock.advance(4999);
     expect(types()).toEqual([]);

@@ -16,7 +16,7 @@ function createReasons(): JobReasons {
 describe('The reasons of a job', () => {
   it('name its route with the rule, each cause of its wait once, and the end of the wait', () => {
     const reasons = createReasons();
-    const trace = reasons.beginReasons(request, direct);
+    const trace = reasons.beginJob(request, direct);
     trace.waits?.(3, 'slot');
     trace.waits?.(2, 'slot');
     trace.waits?.(2, 'client');
@@ -35,7 +35,7 @@ describe('The reasons of a job', () => {
       () => ({ all: 4, taken: 4, byClient: 1 }),
       ({ client }) => (client === 'key ada' ? [sentence] : []),
     );
-    const trace = reasons.beginReasons(request, direct);
+    const trace = reasons.beginJob(request, direct);
     trace.waits?.(1, 'client');
     expect(reasons.reasonsOf('key ada', 'r1')).not.toContain(sentence);
     trace.waits?.(1, 'slot');
@@ -46,7 +46,7 @@ describe('The reasons of a job', () => {
   it('name what was refused: other models, and the wait itself', () => {
     const reasons = createReasons();
     const passed = [{ route: claude, reason: 'quota' as const }];
-    const trace = reasons.beginReasons({ ...request, model: null }, { route: codex, passed });
+    const trace = reasons.beginJob({ ...request, model: null }, { route: codex, passed });
     trace.waited(10, refusedEnd(new RelayError('queue_timeout', 'too long')));
     trace.reroute(claude as unknown as Route);
     expect(reasons.reasonsOf('key ada', 'r1')).toEqual([
@@ -60,7 +60,7 @@ describe('The reasons of a job', () => {
   it('are known only to the client of the job, in a bounded number, and for the newest jobs', () => {
     const reasons = createReasons();
     for (let at = 0; at < 2001; at++) {
-      const trace = reasons.beginReasons({ ...request, requestId: `r${at}` }, direct);
+      const trace = reasons.beginJob({ ...request, requestId: `r${at}` }, direct);
       for (let ms = 0; ms < 100; ms++) trace.waited(ms * 1000, null);
     }
     expect([reasons.reasonsOf('key ada', 'r0'), reasons.reasonsOf('key bob', 'r1')]).toEqual([[], []]);

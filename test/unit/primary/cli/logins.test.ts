@@ -26,7 +26,7 @@ describe('The logins of model CLIs without further ones', () => {
       second,
     ]);
     expect([logins.secrets, logins.unused, logins.warnings([])]).toEqual([[], [], []]);
-    logins.startLogins();
+    logins.startChecks();
     await logins.checkAll();
     await logins.reread();
     const started = ['claude', 'codex'].flatMap((name) =>

@@ -17,7 +17,7 @@ describe('The sizes of models', () => {
     first.recordSizes(opus, { maxInputTokens: 1, maxOutputTokens: 1 });
     first.recordSizes(opus, sizes);
     first.recordSizes({ ...opus, model: null }, { maxInputTokens: 5, maxOutputTokens: 6 });
-    await first.closeFile();
+    await first.untilWritten();
     const second = new LearnedSizes(path, log);
     await second.load();
     expect(second.sizesOf({ ...opus, model: null })).toMatchObject({ maxInputTokens: 5, maxOutputTokens: 6 });
@@ -33,7 +33,7 @@ describe('The sizes of models', () => {
     first.recordFactor(opus, 1.3);
     first.recordFactor(opus, 1.31); // no more than a percent
     first.recordSizes(opus, sizes);
-    await first.closeFile();
+    await first.untilWritten();
     const second = new LearnedSizes(path, new LogBook());
     await second.load();
     expect([second.factorOf(opus), second.sizesOf(opus)]).toEqual([1.3, expect.objectContaining(sizes)]);
@@ -50,7 +50,7 @@ describe('The sizes of models', () => {
       null,
       expect.objectContaining(sizes),
     ]);
-    await learned.closeFile();
+    await learned.untilWritten();
     expect(await readFile(path, 'utf8')).toContain('"opus-599"');
   });
 
@@ -58,7 +58,7 @@ describe('The sizes of models', () => {
     const log = new LogBook();
     const learned = new LearnedSizes('/proc/nowhere/model-sizes.json', log);
     learned.recordSizes(opus, sizes);
-    await learned.closeFile();
+    await learned.untilWritten();
     expect(log.events).toEqual(['model_sizes_not_written']);
     expect(learned.sizesOf(opus)).toMatchObject(sizes);
   });

@@ -224,7 +224,7 @@ describe('An exhausted quota', () => {
     expect(health.circuits.status).toHaveLength(17);
     expect(refusalOf(jobOf({ model: 'model 39' }))).toEqual(['cli_error', 'quota', 60]);
     expect(await pending()).toBe(16);
-    health.stopHealth();
+    health.stopChecks();
     expect(await pending()).toBe(0);
   });
 

@@ -225,7 +225,7 @@ describe('The readiness', () => {
     await harness.clock.advance(60_000);
     expect(harness.begun).toBe(8);
     await harness.end(good);
-    harness.health.stopHealth();
+    harness.health.stopChecks();
     expect(harness.clock.pending).toBe(0);
   });
 

@@ -70,7 +70,7 @@ describe('The status of several CLIs', () => {
       return route.cli.health.circuits.refusalOf({ request, route })?.reason;
     });
     expect(refusals).toEqual(['quota', undefined, 'quota']);
-    for (const { health } of clis) health.stopHealth();
+    for (const { health } of clis) health.stopChecks();
   });
 
   it('shows for one CLI the state of its breaker', async () => {
@@ -78,7 +78,7 @@ describe('The status of several CLIs', () => {
     useUp('opus', 'account');
     expect(breakerBodyOf(clis)).toMatchObject({ state: 'open', reason: 'quota', models: [] });
     useUp(null, 'model');
-    for (const { health } of clis) health.stopHealth();
+    for (const { health } of clis) health.stopChecks();
   });
 
   it('is degraded by a breaker that is open for all jobs of a CLI, or for those without a model', async () => {
@@ -97,7 +97,7 @@ describe('The status of several CLIs', () => {
     ]);
     clis[1]?.health.circuits.tryAgain();
     expect(reasons().map(({ name }) => name)).toEqual(['claude/opus']);
-    for (const { health } of clis) health.stopHealth();
+    for (const { health } of clis) health.stopChecks();
   });
 
   it.each([
@@ -109,7 +109,7 @@ describe('The status of several CLIs', () => {
     const { clis, useUp, reasons } = await house(['claude'], env);
     useUp(model, 'model');
     expect(reasons().map((reason) => reason.name)).toEqual(name === null ? [] : [name]);
-    for (const { health } of clis) health.stopHealth();
+    for (const { health } of clis) health.stopChecks();
   });
 
   it('is degraded by an overloaded provider until its wait is over or a later job is answered', async () => {
@@ -148,7 +148,7 @@ describe('The status of several CLIs', () => {
     expect(reasons()).toEqual([expect.objectContaining({ part: 'overloaded' })]);
     await clock.advance(1);
     expect(reasons()).toEqual([]);
-    health.stopHealth();
+    health.stopChecks();
   });
 
   it('is degraded by a defect of the service', async () => {

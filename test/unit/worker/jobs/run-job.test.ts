@@ -28,7 +28,7 @@ const lines: AnswerFormat = {
   isForSdks: true,
   body: ({ text, value, model, ending }: CompletedAnswer) => ({ text, value, model, ending }),
   stream: ({ model }) => ({
-    formatBegin: () => `begin ${model}\n`,
+    formatBeginning: () => `begin ${model}\n`,
     formatPosition: (position) => `queued ${position}\n`,
     formatStart: (queueMs) => `started ${queueMs}\n`,
     formatEvent: lineOf,

@@ -33,7 +33,7 @@ describe('The files of a process on disk', () => {
     await home.create([{ path: home.systemPath, text: 'Be brief.' }]);
     await mkdir(join(home.workingDirectory, 'cache'));
     await writeFile(join(home.workingDirectory, 'cache', 'file'), 'litter');
-    await home.removeFolders();
+    await home.removeFiles();
     expect(await readdir(folder.path)).toEqual([]);
   });
 
@@ -56,14 +56,14 @@ describe('The files of a process on disk', () => {
     expect(await readFile(join(CODEX_HOME, 'auth.json'), 'utf8')).toBe('key');
     expect((await stat(join(HOME, '.gemini', 'settings.json'))).mode & 0o777).toBe(0o600);
     expect((await stat(HOME)).mode & 0o777).toBe(0o700);
-    await furnished.removeFolders();
+    await furnished.removeFiles();
     expect(await readdir(folder.path)).toEqual(['auth.json']);
   });
 
   it('are removed without an error if they are already gone, or never existed', async () => {
-    await expect(home.removeFolders()).resolves.toBeUndefined();
+    await expect(home.removeFiles()).resolves.toBeUndefined();
     await home.create([]);
-    await home.removeFolders();
-    await expect(home.removeFolders()).resolves.toBeUndefined();
+    await home.removeFiles();
+    await expect(home.removeFiles()).resolves.toBeUndefined();
   });
 });
