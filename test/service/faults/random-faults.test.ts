@@ -29,5 +29,5 @@ describe('Operations of every kind, while workers, programs, connections and the
     }
     await using last = await startFaulty(folder.path);
     await expectState(last, known);
-  }, 240_000);
+  }, 600_000);
 });

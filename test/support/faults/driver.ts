@@ -23,7 +23,7 @@ const keyMakers = 4;
 /** Number of further jobs in which everything that must be seen should occur. */
 const spareJobs = 1000;
 /** Time after which a run with enough jobs fails with what it has not seen, before Jest ends it without a reason. */
-const seeLimitMs = 90_000;
+const seeLimitMs = 200_000;
 /** Each way to a process, and how often jobs must take it. Standby is rare on a busy machine, where jobs delay its starts. */
 const waysToProcess: readonly (readonly [way: string, times: number])[] = [
   ['standby_total{result="hit"}', 1],
