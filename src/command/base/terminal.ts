@@ -142,9 +142,9 @@ export class Terminal {
 
   /** Prompts for one line at the terminal without an echo. Throws an InterruptedError at Ctrl-C. */
   async readSecret(prompt: string): Promise<string> {
-    this.showPrompt(prompt);
     const discarded = new Writable({ write: (_chunk, _encoding, done) => done() });
     const lines = createInterface({ input: process.stdin, output: discarded, terminal: true, historySize: 0 });
+    this.showPrompt(prompt); // the echo is off by now, so that an early line is not shown
     try {
       return await new Promise<string>((resolve, reject) => {
         lines.once('line', resolve);
