@@ -428,7 +428,8 @@ describe('The commands for operators', () => {
     expect(stdout).toMatch(/^prompt-relay (\S+)\nservice \1 at http:\/\/127\.0\.0\.1:\d+, demo 1\.0\.0\n$/);
     const json = JSON.parse((await runCommand(['version', '--json'], { env: envFor(service) })).stdout);
     expect(json).toMatchObject({ version: json.service.version, service: { url: service.url, name: 'prompt-relay' } });
-    expect(JSON.parse((await runCommand(['version', '--json'])).stdout)).toMatchObject({ service: null });
+    const alone = await runCommand(['version', '--json'], { env: { MODEL_API_PORT: '1' } });
+    expect(JSON.parse(alone.stdout)).toMatchObject({ service: null });
   });
 
   it('list the models', async () => {
