@@ -21,7 +21,7 @@ import { type Phase, workerExits } from '../shared/phase.js';
 import { endLeftovers, type RuntimePlaces } from '../shared/process/leftovers.js';
 import { instanceOfProcess } from '../shared/process/proc.js';
 import { ProcessScanner } from '../shared/process/scanner.js';
-import { ConnectionLimit, type UserSource, usersByAddress } from './access/authenticate.js';
+import { ConnectionLimit, type UserSource } from './access/authenticate.js';
 import { routeGuards } from './access/guards.js';
 import { KeyRing, WrongKeys } from './access/keys.js';
 import { OpenRequests } from './access/open-requests.js';
@@ -152,9 +152,12 @@ function featureHandlers(context: WorkerContext): Readonly<Record<string, (reque
   return Object.fromEntries(names.map((name) => [name, (request) => call(name, request)]));
 }
 
-/** Returns the users of the feature that knows them; it is loaded later, but before the first request. */
+/** Returns the users that features know. The features are loaded later, but before the first request. */
 function usersOf(context: WorkerContext): UserSource {
-  const users = () => (context.features === null ? usersByAddress : context.features.users);
+  const users = () => {
+    if (context.features === null) throw new Error('a request came before the features'); // it could be let in wrongly
+    return context.features.users;
+  };
   return {
     admitCaller: (req) => users().admitCaller(req),
     name: (req) => users().name(req),
